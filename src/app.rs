@@ -1,0 +1,178 @@
+//! [`App`]: the only place where the parts are put together.
+
+use crate::caller::Salt;
+use crate::catalog::{CatalogCache, CatalogCacheOptions, CatalogStore, CatalogStoreOptions};
+use crate::config::ServeConfig;
+use crate::dispatch::Dispatcher;
+use crate::search::{Ranker, RankerOptions};
+use crate::server::{self, EndpointOptions, OriginPolicy, ServeOptions, Server};
+use crate::telemetry::Metrics;
+use crate::tools::{ToolOptions, Toolbox};
+use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream, UpstreamSetupError};
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+/// The proxy, ready to be served.
+pub struct App {
+    server: Arc<Server>,
+    serve_options: ServeOptions,
+}
+
+/// The proxy can't start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The upstream's client can't be built.
+    #[error("--upstream-ca: {0}")]
+    Upstream(#[from] UpstreamSetupError),
+    /// An address can't be bound.
+    #[error("{flag}: can't listen on {address}: {source}")]
+    Bind {
+        /// The flag that names the address.
+        flag: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+}
+
+impl App {
+    /// The proxy in front of the upstream of the settings.
+    ///
+    /// # Errors
+    /// When the upstream's client can't be built.
+    pub fn new(config: &ServeConfig) -> Result<Self, StartError> {
+        let upstream = HttpUpstream::new(upstream_options(config))?;
+        Ok(Self::with_upstream(config, Arc::new(upstream)))
+    }
+
+    /// The proxy in front of any upstream.
+    pub fn with_upstream(config: &ServeConfig, upstream: Arc<dyn Upstream>) -> Self {
+        let ranker = Arc::new(Ranker::new(RankerOptions::default(), None));
+        let store = Arc::new(CatalogStore::new(CatalogStoreOptions {
+            ranker: Arc::clone(&ranker),
+            write_tools: config.write_tools.clone(),
+            bytes_max: config.catalog_cache_bytes.0,
+        }));
+        let cache_options = CatalogCacheOptions {
+            ttl: config.catalog_ttl.0,
+            stale_max: config.catalog_max_stale.0,
+            callers_max: config.max_callers,
+        };
+        let catalogs = CatalogCache::new(cache_options, Arc::clone(&upstream), Arc::clone(&store));
+        let tool_options = ToolOptions {
+            search_schemas: config.search_schemas,
+            search_schema_bytes: config.search_schema_bytes.0,
+            batch_calls_max: config.max_batch_calls,
+        };
+        let toolbox = Toolbox::new(tool_options, Arc::clone(&catalogs), upstream, ranker);
+        let server = Server {
+            options: endpoint_options(config),
+            dispatcher: Dispatcher::new(toolbox, Arc::clone(&catalogs), config.max_instructions),
+            catalogs,
+            store,
+            metrics: Metrics::new(),
+            salt: Salt::random(),
+            is_draining: AtomicBool::new(false),
+        };
+        let serve_options = ServeOptions {
+            connections_max: config.max_connections.get(),
+            header_timeout: config.header_timeout.0,
+            drain_timeout: config.drain_timeout.0,
+        };
+        Self { server: Arc::new(server), serve_options }
+    }
+
+    /// The routes, for tests that need no socket.
+    pub fn router(&self) -> axum::Router {
+        server::router(Arc::clone(&self.server))
+    }
+
+    /// The catalogues, for tests that look at what is kept.
+    pub fn catalogs(&self) -> &Arc<CatalogCache> {
+        &self.server.catalogs
+    }
+
+    /// Serves both ports until `shutdown` completes and the requests in flight are done, the operator's port to the end.
+    ///
+    /// Returns whether all requests finished in time.
+    pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> bool {
+        let (stop_admin, mut admin_stopped) = watch::channel(());
+        let admin_router = server::admin_router(Arc::clone(&self.server));
+        let admin =
+            tokio::spawn(server::serve(listeners.admin, admin_router, ServeOptions::small(), async move {
+                let _closed = admin_stopped.changed().await;
+            }));
+        let draining = Arc::clone(&self.server);
+        let shutdown = async move {
+            shutdown.await;
+            draining.is_draining.store(true, Ordering::Relaxed);
+            tracing::info!("stopping: requests in flight may finish");
+        };
+        let router = server::router(Arc::clone(&self.server));
+        let finished = server::serve(listeners.mcp, router, self.serve_options, shutdown).await;
+        drop(stop_admin);
+        let _admin_is_done = admin.await;
+        finished
+    }
+}
+
+/// The two bound ports.
+pub struct Listeners {
+    mcp: TcpListener,
+    admin: TcpListener,
+}
+
+impl Listeners {
+    /// Binds both addresses.
+    ///
+    /// # Errors
+    /// Names the flag and the address that can't be bound.
+    pub async fn bind(listen: SocketAddr, admin_listen: SocketAddr) -> Result<Self, StartError> {
+        let bind = async |flag, address| {
+            TcpListener::bind(address).await.map_err(|source| StartError::Bind { flag, address, source })
+        };
+        Ok(Self { mcp: bind("--listen", listen).await?, admin: bind("--admin-listen", admin_listen).await? })
+    }
+
+    /// The address for MCP clients, its port chosen by now.
+    pub fn mcp_address(&self) -> Option<SocketAddr> {
+        self.mcp.local_addr().ok()
+    }
+
+    /// The operator's address, its port chosen by now.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.local_addr().ok()
+    }
+}
+
+fn upstream_options(config: &ServeConfig) -> HttpUpstreamOptions {
+    HttpUpstreamOptions {
+        url: config.upstream.clone(),
+        call_timeout: config.upstream_timeout.0,
+        list_timeout: config.list_timeout.0,
+        connect_timeout: config.connect_timeout.0,
+        response_bytes_max: config.max_response_bytes.0,
+        listing_bytes_max: config.max_listing_bytes.0,
+        pages_max: config.max_pages.get(),
+        tools_max: config.max_tools.get(),
+        callers_max: config.max_callers,
+        ca_pem: config.upstream_ca.clone(),
+    }
+}
+
+fn endpoint_options(config: &ServeConfig) -> EndpointOptions {
+    EndpointOptions {
+        body_bytes_max: config.max_request_bytes.0,
+        body_timeout: config.body_timeout.0,
+        origins: OriginPolicy {
+            is_loopback: config.listen.ip().is_loopback(),
+            hosts: config.allowed_hosts.clone(),
+            origins: config.allowed_origins.clone(),
+        },
+    }
+}

@@ -1,0 +1,255 @@
+//! [`CatalogCache`]: which catalogue a caller has, and how fresh it is.
+//!
+//! A listing is fresh for a while, then served stale for a shorter while as one background refresh runs; after that a
+//! request waits. **Concurrent misses of one caller join one listing; two callers never do.** A caller whose
+//! credentials are refused is dropped at once, and a listing that began before that can't bring it back: it
+//! publishes only while it is still the one that the table of flights names.
+//!
+//! A caller without credentials is listed anew for each request and never kept.
+
+use super::listing::Catalog;
+use super::store::{CatalogStore, ListingDigest};
+use crate::caller::{Caller, TokenHash};
+use crate::upstream::{Listing, Upstream, UpstreamError};
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared, WeakShared};
+use lru::LruCache;
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long listings are kept, and for how many callers.
+#[derive(Clone, Copy, Debug)]
+pub struct CatalogCacheOptions {
+    /// How long a listing is fresh.
+    pub ttl: Duration,
+    /// How much longer it is served while a refresh runs.
+    pub stale_max: Duration,
+    /// Most callers that are kept.
+    pub callers_max: NonZeroUsize,
+}
+
+/// What happened in the cache since the start, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CatalogCacheStats {
+    /// Requests served from a fresh listing.
+    pub hits: u64,
+    /// Requests served from a stale one.
+    pub stale_hits: u64,
+    /// Requests that waited for a listing.
+    pub misses: u64,
+    /// Listings begun.
+    pub listings: u64,
+    /// Listings that failed.
+    pub failures: u64,
+    /// Callers dropped since their credentials were refused.
+    pub evictions: u64,
+    /// Callers kept now.
+    pub callers: u64,
+}
+
+type Outcome = Result<Arc<Catalog>, UpstreamError>;
+type Flight = Shared<BoxFuture<'static, Outcome>>;
+
+/// A caller's listing.
+#[derive(Clone, Copy)]
+struct Kept {
+    listing: ListingDigest,
+    listed_at: Instant,
+    fresh_until: Instant,
+    stale_until: Instant,
+}
+
+/// A listing under way. Whoever waits holds it; when nobody does, it is dropped and with it the upstream request.
+/// It is upgraded only where the result leaves the lock: dropping the last holder takes the lock again.
+struct InFlight {
+    id: u64,
+    flight: WeakShared<BoxFuture<'static, Outcome>>,
+}
+
+struct State {
+    kept: LruCache<TokenHash, Kept>,
+    flights: HashMap<TokenHash, InFlight>,
+    next_flight: u64,
+    stats: CatalogCacheStats,
+}
+
+/// The catalogues of all callers.
+pub struct CatalogCache {
+    /// For the flights, which outlive a borrow.
+    this: Weak<Self>,
+    options: CatalogCacheOptions,
+    upstream: Arc<dyn Upstream>,
+    store: Arc<CatalogStore>,
+    state: Mutex<State>,
+}
+
+impl CatalogCache {
+    /// An empty cache over a store.
+    pub fn new(
+        options: CatalogCacheOptions,
+        upstream: Arc<dyn Upstream>,
+        store: Arc<CatalogStore>,
+    ) -> Arc<Self> {
+        let mut kept = LruCache::unbounded();
+        kept.resize(options.callers_max);
+        let stats = CatalogCacheStats::default();
+        let state = Mutex::new(State { kept, flights: HashMap::new(), next_flight: 0, stats });
+        Arc::new_cyclic(|this| Self { this: this.clone(), options, upstream, store, state })
+    }
+
+    /// The caller's catalogue: kept, stale while it is refreshed, or listed now.
+    ///
+    /// # Errors
+    /// What the upstream answered to the listing. Errors are not kept.
+    pub async fn get(&self, caller: &Caller) -> Outcome {
+        let Some(key) = caller.key() else {
+            self.state().stats.misses += 1;
+            return self.list(caller).await.map(|(_, _, catalog)| catalog);
+        };
+        let flight = {
+            let mut state = self.state();
+            if let Some(catalog) = self.kept_catalog(&mut state, caller, key) {
+                return Ok(catalog);
+            }
+            state.stats.misses += 1;
+            self.join_or_start(&mut state, caller, key)
+        };
+        flight.await
+    }
+
+    /// Lists again in the background, at most once at a time and not right after a listing: for when the upstream
+    /// does not know a tool that it listed.
+    pub fn refresh(&self, caller: &Caller) {
+        const REST: Duration = Duration::from_secs(5);
+        let Some(key) = caller.key() else { return };
+        let mut state = self.state();
+        if state.kept.peek(&key).is_some_and(|kept| kept.listed_at.elapsed() >= REST) {
+            self.refresh_in_background(&mut state, caller, key);
+        }
+    }
+
+    /// Drops what is kept for a caller whose credentials were refused, a listing under way included.
+    pub fn evict(&self, caller: &Caller) {
+        let Some(key) = caller.key() else { return };
+        let mut state = self.state();
+        let was_flying = state.flights.remove(&key).is_some();
+        if state.kept.pop(&key).is_some() || was_flying {
+            state.stats.evictions += 1;
+        }
+    }
+
+    /// The counts so far.
+    pub fn stats(&self) -> CatalogCacheStats {
+        let state = self.state();
+        CatalogCacheStats { callers: state.kept.len() as u64, ..state.stats }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What can be served now. Starts a refresh where it is stale.
+    fn kept_catalog(&self, state: &mut State, caller: &Caller, key: TokenHash) -> Option<Arc<Catalog>> {
+        let kept = *state.kept.get(&key)?;
+        let now = Instant::now();
+        if now >= kept.stale_until {
+            return None;
+        }
+        let catalog = self.store.get(kept.listing)?;
+        if now < kept.fresh_until {
+            state.stats.hits += 1;
+        } else {
+            state.stats.stale_hits += 1;
+            self.refresh_in_background(state, caller, key);
+        }
+        Some(catalog)
+    }
+
+    fn refresh_in_background(&self, state: &mut State, caller: &Caller, key: TokenHash) {
+        if !state.flights.contains_key(&key) {
+            let flight = self.start(state, caller, key);
+            tokio::spawn(async move {
+                if let Err(error) = flight.await {
+                    tracing::debug!(error = error.kind(), "a catalogue could not be refreshed");
+                }
+            });
+        }
+    }
+
+    fn join_or_start(&self, state: &mut State, caller: &Caller, key: TokenHash) -> Flight {
+        match state.flights.get(&key).and_then(|in_flight| in_flight.flight.upgrade()) {
+            Some(flight) => flight,
+            None => self.start(state, caller, key),
+        }
+    }
+
+    fn start(&self, state: &mut State, caller: &Caller, key: TokenHash) -> Flight {
+        let id = state.next_flight;
+        state.next_flight += 1;
+        state.stats.listings += 1;
+        let cache = self.this.upgrade().expect("a cache lives in the Arc that `new` gives");
+        let (landing, caller) = (Landing { cache, key, id }, caller.clone());
+        let flight = async move {
+            let listed = landing.cache.list(&caller).await;
+            landing.publish(&listed);
+            listed.map(|(_, _, catalog)| catalog)
+        };
+        let flight = flight.boxed().shared();
+        let weak = flight.downgrade().expect("a future that was not polled yet can be shared");
+        state.flights.insert(key, InFlight { id, flight: weak });
+        flight
+    }
+
+    async fn list(
+        &self,
+        caller: &Caller,
+    ) -> Result<(ListingDigest, Option<Duration>, Arc<Catalog>), UpstreamError> {
+        let listing: Listing = self.upstream.list_tools(caller).await?;
+        let (store, ttl) = (Arc::clone(&self.store), listing.ttl);
+        let interned = tokio::task::spawn_blocking(move || store.intern(&listing)).await;
+        let (digest, catalog) =
+            interned.map_err(|_| UpstreamError::Invalid("its tool listing could not be indexed"))?;
+        Ok((digest, ttl, catalog))
+    }
+}
+
+/// The end of a flight: publishes once, and clears its place in the table however it ends.
+struct Landing {
+    cache: Arc<CatalogCache>,
+    key: TokenHash,
+    id: u64,
+}
+
+impl Landing {
+    fn publish(self, listed: &Result<(ListingDigest, Option<Duration>, Arc<Catalog>), UpstreamError>) {
+        let mut state = self.cache.state();
+        let current = state.flights.get(&self.key).is_some_and(|in_flight| in_flight.id == self.id);
+        match listed {
+            Ok((listing, ttl, _)) if current => {
+                let options = self.cache.options;
+                let listed_at = Instant::now();
+                let fresh_until = listed_at + ttl.map_or(options.ttl, |ttl| ttl.min(options.ttl));
+                let stale_until = fresh_until + options.stale_max;
+                state.kept.put(self.key, Kept { listing: *listing, listed_at, fresh_until, stale_until });
+            }
+            Err(UpstreamError::Unauthorized(_)) if current => {
+                state.stats.failures += 1;
+                state.stats.evictions += u64::from(state.kept.pop(&self.key).is_some());
+            }
+            Err(_) => state.stats.failures += 1,
+            Ok(_) => {}
+        }
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        let mut state = self.cache.state();
+        if state.flights.get(&self.key).is_some_and(|in_flight| in_flight.id == self.id) {
+            state.flights.remove(&self.key);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! [`CatalogStore`]: shares tools and catalogues by the digest of their bytes, within a budget of memory.
+//!
+//! Every tool and every catalogue counts its bytes in one counter for as long as it lives, so the budget is held
+//! against what really is in memory. Tools are found through weak references: a tool lives as long as a catalogue
+//! holds it. Catalogues are kept, the least recently used one goes first; a caller whose catalogue went is listed
+//! again.
+
+use super::listing::Catalog;
+use super::tool::{ContentDigest, IndexedTool, WriteTools, digest};
+use crate::mcp::Era;
+use crate::search::Ranker;
+use crate::upstream::Listing;
+use lru::LruCache;
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// What the store needs to build catalogues.
+#[derive(Clone)]
+pub struct CatalogStoreOptions {
+    /// Turns tools into terms and vectors.
+    pub ranker: Arc<Ranker>,
+    /// Tools that are writes by the operator's word.
+    pub write_tools: WriteTools,
+    /// Budget for tools and catalogues together, in bytes.
+    pub bytes_max: usize,
+}
+
+/// All tools and catalogues in memory.
+pub struct CatalogStore {
+    options: CatalogStoreOptions,
+    bytes: Arc<AtomicUsize>,
+    tools: Mutex<HashMap<ContentDigest, Weak<IndexedTool>>>,
+    catalogs: Mutex<LruCache<ContentDigest, Arc<Catalog>>>,
+}
+
+/// The key of a catalogue in the store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct ListingDigest(ContentDigest);
+
+impl CatalogStore {
+    /// An empty store.
+    pub fn new(options: CatalogStoreOptions) -> Self {
+        Self {
+            options,
+            bytes: Arc::default(),
+            tools: Mutex::default(),
+            catalogs: Mutex::new(LruCache::unbounded()),
+        }
+    }
+
+    /// Bytes held by tools and catalogues.
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Catalogues and distinct tools held.
+    pub fn counts(&self) -> (usize, usize) {
+        (lock(&self.catalogs).len(), lock(&self.tools).len())
+    }
+
+    pub(super) fn get(&self, key: ListingDigest) -> Option<Arc<Catalog>> {
+        lock(&self.catalogs).get(&key.0).cloned()
+    }
+
+    /// The catalogue of a listing: shared when its bytes are known, built otherwise.
+    ///
+    /// # Cost
+    /// One hash over all bytes; for a listing never seen before the analysis of its new tools and an index, some 10
+    /// microseconds a tool. Call it off the async threads.
+    pub(super) fn intern(&self, listing: &Listing) -> (ListingDigest, Arc<Catalog>) {
+        let digests: Vec<ContentDigest> = listing.tools.iter().map(|tool| digest(tool)).collect();
+        let key = listing_digest(listing, &digests);
+        if let Some(catalog) = self.get(key) {
+            return (key, catalog);
+        }
+        let catalog = Arc::new(self.build(listing, &digests));
+        lock(&self.catalogs).put(key.0, Arc::clone(&catalog));
+        self.shrink(key);
+        (key, catalog)
+    }
+
+    fn build(&self, listing: &Listing, digests: &[ContentDigest]) -> Catalog {
+        let mut tools = Vec::with_capacity(listing.tools.len());
+        for (definition, digest) in listing.tools.iter().zip(digests) {
+            let Some(tool) = self.tool(definition, digest) else { continue };
+            if listing.era == Era::Legacy || tool.has_valid_param_headers() {
+                tools.push(tool);
+            }
+        }
+        let left_out = listing.tools.len() - tools.len();
+        if left_out > 0 {
+            tracing::warn!(left_out, "definitions without a usable name or header annotation were left out");
+        }
+        let documents: Vec<_> = tools.iter().map(|tool| Arc::clone(tool.analyzed())).collect();
+        let index = self.options.ranker.index(&documents);
+        Catalog::new(tools, index, listing.instructions.clone(), left_out, &self.bytes)
+    }
+
+    fn tool(&self, definition: &[u8], digest: &ContentDigest) -> Option<Arc<IndexedTool>> {
+        if let Some(tool) = lock(&self.tools).get(digest).and_then(Weak::upgrade) {
+            return Some(tool);
+        }
+        // Analysis runs without the lock; two builders may do the same work, and the first to finish wins.
+        let tool = Arc::new(IndexedTool::new(
+            definition,
+            &self.options.ranker,
+            &self.options.write_tools,
+            &self.bytes,
+        )?);
+        let mut tools = lock(&self.tools);
+        if let Some(theirs) = tools.get(digest).and_then(Weak::upgrade) {
+            return Some(theirs);
+        }
+        tools.insert(*digest, Arc::downgrade(&tool));
+        Some(tool)
+    }
+
+    /// Drops the least recently used catalogues until the budget holds, sparing the one just made.
+    fn shrink(&self, newest: ListingDigest) {
+        let mut dropped = false;
+        while self.bytes() > self.options.bytes_max {
+            let oldest = {
+                let mut catalogs = lock(&self.catalogs);
+                match catalogs.peek_lru() {
+                    Some((key, _)) if *key != newest.0 => catalogs.pop_lru(),
+                    _ => None,
+                }
+            };
+            // The catalogue is freed here, outside the lock.
+            if oldest.is_none() {
+                break;
+            }
+            dropped = true;
+        }
+        if dropped {
+            lock(&self.tools).retain(|_, tool| tool.strong_count() > 0);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Covers everything that a catalogue is made of: era, instructions, and each definition in order.
+fn listing_digest(listing: &Listing, digests: &[ContentDigest]) -> ListingDigest {
+    let mut hash = Sha256::new();
+    hash.update([u8::from(listing.era == Era::Modern), u8::from(listing.instructions.is_some())]);
+    let instructions = listing.instructions.as_deref().unwrap_or_default();
+    hash.update((instructions.len() as u64).to_be_bytes());
+    hash.update(instructions);
+    for digest in digests {
+        hash.update(digest);
+    }
+    ListingDigest(hash.finalize().into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::RankerOptions;
+    use bytes::Bytes;
+
+    fn store(bytes_max: usize) -> CatalogStore {
+        let ranker = Arc::new(Ranker::new(RankerOptions::default(), None));
+        CatalogStore::new(CatalogStoreOptions { ranker, write_tools: WriteTools::default(), bytes_max })
+    }
+
+    fn listing(names: &[&str]) -> Listing {
+        let tools = names.iter().map(|name| Bytes::from(format!(r#"{{"name":"{name}"}}"#))).collect();
+        Listing { tools, instructions: None, ttl: None, era: Era::Modern }
+    }
+
+    #[test]
+    fn equal_listings_share_a_catalogue_and_equal_definitions_share_a_tool() {
+        let store = store(usize::MAX);
+        let (_, one) = store.intern(&listing(&["a", "b"]));
+        let (_, same) = store.intern(&listing(&["a", "b"]));
+        let (_, other) = store.intern(&listing(&["b", "c"]));
+        assert!(Arc::ptr_eq(&one, &same));
+        assert!(Arc::ptr_eq(&one.tools()[1], &other.tools()[0]));
+        assert_eq!(store.counts(), (2, 3));
+    }
+
+    #[test]
+    fn other_instructions_make_another_catalogue() {
+        let store = store(usize::MAX);
+        let (_, one) = store.intern(&listing(&["a"]));
+        let (_, other) = store.intern(&Listing { instructions: Some(String::new()), ..listing(&["a"]) });
+        assert!(!Arc::ptr_eq(&one, &other));
+    }
+
+    #[test]
+    fn the_budget_holds_by_dropping_the_least_recently_used() {
+        let unbounded = store(usize::MAX);
+        unbounded.intern(&listing(&["a"]));
+        let store = store(unbounded.bytes() * 2);
+        let (a, _) = store.intern(&listing(&["a"]));
+        let (b, _) = store.intern(&listing(&["b"]));
+        assert!(store.get(a).is_some());
+        let (c, _) = store.intern(&listing(&["c"]));
+        assert!(store.get(b).is_none() && store.get(a).is_some() && store.get(c).is_some());
+        assert_eq!(store.counts(), (2, 2));
+        assert!(store.bytes() <= unbounded.bytes() * 2);
+    }
+
+    #[test]
+    fn a_listing_over_the_whole_budget_is_still_answered() {
+        let store = store(1);
+        let (_, catalog) = store.intern(&listing(&["a", "b"]));
+        assert_eq!(catalog.tools().len(), 2);
+    }
+
+    #[test]
+    fn t_r6_a_name_listed_both_ways_is_a_write_and_both_definitions_stay() {
+        let store = store(usize::MAX);
+        let mut listing = listing(&["z"]);
+        for hint in ["true", "false"] {
+            let tool = format!(r#"{{"name":"a","annotations":{{"readOnlyHint":{hint}}}}}"#);
+            listing.tools.push(Bytes::from(tool));
+        }
+        let (_, catalog) = store.intern(&listing);
+        let named = catalog.named("a").unwrap();
+        assert_eq!(named.tools().count(), 2);
+        assert!(named.first().is_read_only() && !named.is_read_only());
+        assert!(catalog.named("b").is_none());
+        assert_eq!(catalog.names().collect::<Vec<_>>(), ["a", "a", "z"]);
+    }
+
+    #[test]
+    fn c6_an_invalid_header_annotation_leaves_a_modern_catalogue_only() {
+        let bad = Bytes::from_static(
+            br#"{"name":"a","inputSchema":{"properties":{"x":{"type":"number","x-mcp-header":"X"}}}}"#,
+        );
+        for (era, kept) in [(Era::Modern, 1), (Era::Legacy, 2)] {
+            let mut listing = Listing { era, ..listing(&["b"]) };
+            listing.tools.push(bad.clone());
+            let (_, catalog) = store(usize::MAX).intern(&listing);
+            assert_eq!((catalog.tools().len(), catalog.left_out()), (kept, 2 - kept));
+        }
+    }
+}

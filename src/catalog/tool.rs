@@ -1,0 +1,297 @@
+//! [`IndexedTool`]: one tool definition and everything that is known from it alone.
+
+use super::document;
+use crate::mcp::{ParamHeader, from_object, param_headers, present};
+use crate::search::{AnalyzedDocument, Ranker};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// SHA-256 of a definition's bytes, or of a listing's.
+pub(super) type ContentDigest = [u8; 32];
+
+pub(super) fn digest(bytes: &[u8]) -> ContentDigest {
+    Sha256::digest(bytes).into()
+}
+
+/// Globs of tools that count as writes whatever their annotations say.
+#[derive(Clone, Debug, Default)]
+pub struct WriteTools(GlobSet);
+
+/// A glob that can't be read.
+#[derive(Debug, thiserror::Error)]
+#[error("'{0}' is not a valid glob")]
+pub struct WriteToolsError(String);
+
+impl WriteTools {
+    /// Compiles globs over whole tool names; `*` matches any characters.
+    ///
+    /// # Errors
+    /// Names the first glob that is not valid.
+    pub fn new(globs: &[String]) -> Result<Self, WriteToolsError> {
+        let mut set = GlobSetBuilder::new();
+        for glob in globs {
+            set.add(Glob::new(glob).map_err(|_| WriteToolsError(glob.clone()))?);
+        }
+        set.build().map(Self).map_err(|_| WriteToolsError(globs.join(",")))
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.0.is_match(name)
+    }
+}
+
+/// A tool as one or more callers list it. Immutable.
+pub struct IndexedTool {
+    definition: Box<str>,
+    name: Box<str>,
+    description: Box<str>,
+    /// Where the input schema stands in the definition; empty when there is none.
+    input_schema: Range<usize>,
+    digest: ContentDigest,
+    read_only: bool,
+    /// The headers that a modern upstream wants; `None` when their annotation is invalid.
+    param_headers: Option<Box<[ParamHeader]>>,
+    analyzed: Arc<AnalyzedDocument>,
+    bytes: usize,
+    /// Where `bytes` are counted for as long as the tool lives.
+    counter: Arc<AtomicUsize>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Definition<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    title: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    description: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    input_schema: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    annotations: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Annotations<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    title: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    read_only_hint: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    destructive_hint: Option<&'a RawValue>,
+}
+
+/// A JSON string's text, or nothing for any other value.
+fn string(raw: Option<&RawValue>) -> String {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+impl IndexedTool {
+    /// Reads and analyzes one definition. `None` when it is no object with a name, or names one of the members that
+    /// are read here twice: such a tool can't be called.
+    ///
+    /// # Cost
+    /// A few microseconds per KiB, plus the embedding of its text.
+    pub(super) fn new(
+        bytes: &[u8],
+        ranker: &Ranker,
+        write_tools: &WriteTools,
+        counter: &Arc<AtomicUsize>,
+    ) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?;
+        let definition: Definition<'_> = from_object(bytes).ok()?;
+        // Annotations that can't be read, or that repeat a hint, grant nothing.
+        let annotations: Annotations<'_> = definition
+            .annotations
+            .and_then(|annotations| from_object(annotations.get().as_bytes()).ok())
+            .unwrap_or_default();
+        let is_true = |hint: Option<&RawValue>| hint.is_some_and(|hint| hint.get() == "true");
+        let read_only = is_true(annotations.read_only_hint)
+            && !is_true(annotations.destructive_hint)
+            && !write_tools.contains(&definition.name);
+        let description = string(definition.description);
+        let title = string(definition.title.or(annotations.title));
+        let analyzed = document::with_document(
+            &definition.name,
+            &title,
+            &description,
+            definition.input_schema,
+            |document| Arc::new(ranker.analyze(document)),
+        );
+        let input_schema = definition.input_schema.map_or(0..0, |schema| {
+            // The schema is borrowed from `text`, so its place there is a subtraction.
+            let start = schema.get().as_ptr().addr() - text.as_ptr().addr();
+            start..start + schema.get().len()
+        });
+        let param_headers =
+            definition.input_schema.map_or(Ok(Vec::new()), param_headers).map(Vec::into_boxed_slice).ok();
+        let bytes_held = size_of::<Self>()
+            + bytes.len()
+            + definition.name.len()
+            + description.len()
+            + analyzed.heap_bytes();
+        counter.fetch_add(bytes_held, Ordering::Relaxed);
+        Some(Self {
+            name: definition.name.as_ref().into(),
+            description: description.into(),
+            input_schema,
+            digest: digest(bytes),
+            read_only,
+            param_headers,
+            analyzed,
+            bytes: bytes_held,
+            counter: Arc::clone(counter),
+            definition: text.into(),
+        })
+    }
+
+    /// The definition's bytes as the upstream gave them.
+    pub fn definition(&self) -> &str {
+        &self.definition
+    }
+
+    /// The name, exactly.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The description; empty when there is none.
+    pub fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// The input schema, raw; `None` when the definition has none.
+    pub fn input_schema(&self) -> Option<&RawValue> {
+        // The bytes were a JSON value when the definition was read.
+        serde_json::from_str(self.definition.get(self.input_schema.clone())?).ok()
+    }
+
+    /// SHA-256 of the definition's bytes.
+    pub fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// Whether the upstream marks the tool read-only, does not also mark it destructive, and the operator does not
+    /// say otherwise.
+    pub fn is_read_only(&self) -> bool {
+        self.read_only
+    }
+
+    /// The arguments that a modern upstream wants as headers too.
+    pub fn param_headers(&self) -> &[ParamHeader] {
+        self.param_headers.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the header annotations keep to the protocol. A tool that breaks it must not be offered.
+    pub(super) fn has_valid_param_headers(&self) -> bool {
+        self.param_headers.is_some()
+    }
+
+    pub(super) fn analyzed(&self) -> &Arc<AnalyzedDocument> {
+        &self.analyzed
+    }
+}
+
+impl Drop for IndexedTool {
+    fn drop(&mut self) {
+        self.counter.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::RankerOptions;
+
+    fn tool_with(definition: &str, globs: &[&str]) -> Option<IndexedTool> {
+        let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
+        let write_tools = WriteTools::new(&globs).unwrap();
+        IndexedTool::new(
+            definition.as_bytes(),
+            &Ranker::new(RankerOptions::default(), None),
+            &write_tools,
+            &Arc::default(),
+        )
+    }
+
+    fn is_read(annotations: &str) -> bool {
+        tool_with(&format!(r#"{{"name":"a","annotations":{annotations}}}"#), &[]).unwrap().is_read_only()
+    }
+
+    #[test]
+    fn t_r1_only_the_literal_true_is_read_only() {
+        assert!(is_read(r#"{"readOnlyHint":true}"#));
+        assert!(is_read(r#"{"readOnlyHint": true ,"destructiveHint":false,"x":[]}"#));
+        for annotations in [
+            "{}",
+            "null",
+            "[]",
+            "true",
+            r#"{"readOnlyHint":"true"}"#,
+            r#"{"readOnlyHint":1}"#,
+            r#"{"readOnlyHint":null}"#,
+            r#"{"readOnlyHint":false}"#,
+            r#"{"readOnlyHint":[true]}"#,
+            r#"{"readonlyHint":true}"#,
+            r#"{"read_only_hint":true}"#,
+            r#"{"ReadOnlyHint":true}"#,
+            r#"{"x":{"readOnlyHint":true}}"#,
+            r#"{"readOnlyHint":true,"readOnlyHint":true}"#,
+            r#"{"readOnlyHint":true,"readOnlyHint":false}"#,
+            r#"{"readOnlyHint":{"value":true}}"#,
+        ] {
+            assert!(!is_read(annotations), "{annotations}");
+        }
+        assert!(!tool_with(r#"{"name":"a","readOnlyHint":true}"#, &[]).unwrap().is_read_only());
+    }
+
+    #[test]
+    fn t_r2_a_tool_marked_both_ways_is_a_write() {
+        assert!(!is_read(r#"{"readOnlyHint":true,"destructiveHint":true}"#));
+    }
+
+    #[test]
+    fn the_operator_can_make_a_tool_a_write() {
+        let definition = r#"{"name":"git__push","annotations":{"readOnlyHint":true}}"#;
+        assert!(tool_with(definition, &["git__pull", "mail*"]).unwrap().is_read_only());
+        assert!(!tool_with(definition, &["git__*"]).unwrap().is_read_only());
+        assert!(WriteTools::new(&["[".to_owned()]).is_err());
+    }
+
+    #[test]
+    fn definitions_keep_their_bytes_and_odd_ones_lose_nothing() {
+        let definition = "{ \"name\" : \"žiūrėti\", \"x\":1e400, \"inputSchema\" : { \"type\":\"object\" } }";
+        let tool = tool_with(definition, &[]).unwrap();
+        assert_eq!(tool.definition(), definition);
+        assert_eq!(tool.name(), "žiūrėti");
+        assert_eq!(tool.input_schema().unwrap().get(), "{ \"type\":\"object\" }");
+        for odd in [r#"{"name":"a","title":7,"description":null,"inputSchema":null}"#, r#"{"name":""}"#] {
+            assert_eq!(tool_with(odd, &[]).unwrap().definition(), odd);
+        }
+        for unusable in ["{}", "[]", r#"{"name":null}"#, r#"{"name":"a","name":"b"}"#, "7"] {
+            assert!(tool_with(unusable, &[]).is_none(), "{unusable}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_counted_while_a_tool_lives() {
+        let counter = Arc::new(AtomicUsize::new(0));
+        let tool = IndexedTool::new(
+            br#"{"name":"a"}"#,
+            &Ranker::new(RankerOptions::default(), None),
+            &WriteTools::default(),
+            &counter,
+        );
+        assert!(counter.load(Ordering::Relaxed) > size_of::<IndexedTool>());
+        drop(tool);
+        assert_eq!(counter.load(Ordering::Relaxed), 0);
+    }
+}

@@ -1,0 +1,473 @@
+//! Every flag and its environment variable, their checks, and the docs page made from them.
+//!
+//! Parsing never stops at the first bad value: a value that can't be read is kept as a problem, and
+//! [`ServeArgs::check`] tells all of them at once. Nothing else reads the environment.
+
+mod page;
+mod values;
+
+pub use page::configuration_page;
+use values::Placeholder;
+pub use values::{ByteSize, Seconds, Setting};
+
+use crate::catalog::WriteTools;
+use crate::telemetry::LogFormat;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use url::{Host, Url};
+
+/// Environment variables that start so are ours.
+pub const ENV_PREFIX: &str = "TOOLSEARCH_";
+
+/// An MCP server that lets a model use thousands of tools through five: it stands in front of an MCP gateway,
+/// forwards each caller's own Authorization header, and shows a model search, describe, read, batch-read and write.
+#[derive(Debug, Parser)]
+#[command(name = "toolsearch-proxy", version, max_term_width = 100)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run the proxy in front of an upstream MCP server
+    Serve(Box<ServeArgs>),
+    /// Try it without a gateway: a made-up upstream with hundreds of tools, and the proxy in front of it
+    Demo(DemoArgs),
+}
+
+/// Which ranking is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EmbedderChoice {
+    /// Words only.
+    None,
+}
+
+/// Settings of `demo`.
+#[derive(Args, Debug)]
+pub struct DemoArgs {
+    /// Stop after the first search instead of serving until Ctrl-C
+    #[arg(long)]
+    pub exit: bool,
+    /// Address that the proxy listens on; a free port is taken where this one is not free
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// What to search for first
+    #[arg(long, value_name = "TEXT", default_value = "tell a customer that their parcel will arrive late")]
+    pub query: String,
+}
+
+/// Settings of `serve`, as given.
+#[derive(Args, Debug)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    network: NetworkArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+    #[command(flatten)]
+    tools: ToolArgs,
+    #[command(flatten)]
+    limits: LimitArgs,
+    #[command(flatten)]
+    logs: LogArgs,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Network")]
+struct NetworkArgs {
+    /// MCP endpoint of the server with the many tools, for instance https://gateway.example/mcp/all. Callers'
+    /// Authorization headers are sent there and nowhere else, so it must be the same protected resource
+    #[arg(long, value_name = "URL", env = "TOOLSEARCH_UPSTREAM")]
+    upstream: Option<Setting<Url>>,
+    /// Allow an http:// upstream that is not on this machine: tokens then cross the network unencrypted
+    #[arg(long, env = "TOOLSEARCH_ALLOW_PLAINTEXT_UPSTREAM")]
+    allow_plaintext_upstream: bool,
+    /// PEM file with the certificates to trust instead of the built-in public ones
+    #[arg(long, value_name = "FILE", env = "TOOLSEARCH_UPSTREAM_CA")]
+    upstream_ca: Option<PathBuf>,
+    /// Address for MCP clients, at /mcp/search, /mcp and /. Loopback by default: put a gateway in front
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", env = "TOOLSEARCH_LISTEN")]
+    listen: Setting<SocketAddr>,
+    /// Address for /livez, /readyz and /metrics
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9090", env = "TOOLSEARCH_ADMIN_LISTEN")]
+    admin_listen: Setting<SocketAddr>,
+    /// Host headers to accept, separated by commas; * accepts any. Without it, loopback names when listening on
+    /// loopback, and any otherwise
+    #[arg(long, value_name = "HOST,…", value_delimiter = ',', env = "TOOLSEARCH_ALLOWED_HOSTS")]
+    allowed_hosts: Vec<String>,
+    /// Origin headers to accept, separated by commas, for web pages that connect. Without it, loopback origins when
+    /// listening on loopback, and none otherwise
+    #[arg(long, value_name = "ORIGIN,…", value_delimiter = ',', env = "TOOLSEARCH_ALLOWED_ORIGINS")]
+    allowed_origins: Vec<String>,
+    /// Longest time for one tool call, from sending it to its whole answer
+    #[arg(long, value_name = "TIME", default_value = "2m", env = "TOOLSEARCH_UPSTREAM_TIMEOUT")]
+    upstream_timeout: Setting<Seconds>,
+    /// Longest time for a listing of tools with all its pages
+    #[arg(long, value_name = "TIME", default_value = "1m", env = "TOOLSEARCH_LIST_TIMEOUT")]
+    list_timeout: Setting<Seconds>,
+    /// Longest time for connecting to the upstream
+    #[arg(long, value_name = "TIME", default_value = "3s", env = "TOOLSEARCH_CONNECT_TIMEOUT")]
+    connect_timeout: Setting<Seconds>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Catalogue")]
+struct CatalogArgs {
+    /// How long a caller's listing is fresh; the upstream's ttlMs can only shorten it
+    #[arg(long, value_name = "TIME", default_value = "10m", env = "TOOLSEARCH_CATALOG_TTL")]
+    catalog_ttl: Setting<Seconds>,
+    /// How much longer it is served while it is listed again in the background
+    #[arg(long, value_name = "TIME", default_value = "1m", env = "TOOLSEARCH_CATALOG_MAX_STALE")]
+    catalog_max_stale: Setting<Seconds>,
+    /// Memory for tools and their indexes; the least recently used listings go first
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", env = "TOOLSEARCH_CATALOG_CACHE_BYTES")]
+    catalog_cache_bytes: Setting<ByteSize>,
+    /// Most callers whose listing is remembered
+    #[arg(long, value_name = "COUNT", default_value = "100000", env = "TOOLSEARCH_MAX_CALLERS")]
+    max_callers: Setting<NonZeroUsize>,
+    /// Most tools in one listing
+    #[arg(long, value_name = "COUNT", default_value = "20000", env = "TOOLSEARCH_MAX_TOOLS")]
+    max_tools: Setting<NonZeroUsize>,
+    /// Most pages in one listing
+    #[arg(long, value_name = "COUNT", default_value = "200", env = "TOOLSEARCH_MAX_PAGES")]
+    max_pages: Setting<NonZeroUsize>,
+    /// Largest listing, all its pages together
+    #[arg(long, value_name = "BYTES", default_value = "64MiB", env = "TOOLSEARCH_MAX_LISTING_BYTES")]
+    max_listing_bytes: Setting<ByteSize>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Tools")]
+struct ToolArgs {
+    /// Tools that count as writes whatever the upstream marks, as globs separated by commas: git__push*,*delete*
+    #[arg(long, value_name = "GLOB,…", value_delimiter = ',', env = "TOOLSEARCH_WRITE_TOOLS")]
+    write_tools: Vec<String>,
+    /// How search understands words: none compares words only
+    #[arg(long, value_name = "NAME", default_value = "none", env = "TOOLSEARCH_EMBEDDER")]
+    embedder: EmbedderChoice,
+    /// How many of a search's best hits come with their input schema
+    #[arg(long, value_name = "COUNT", default_value = "3", env = "TOOLSEARCH_SEARCH_SCHEMAS")]
+    search_schemas: Setting<usize>,
+    /// Largest input schema in a search answer; a larger one is made compact
+    #[arg(long, value_name = "BYTES", default_value = "4KiB", env = "TOOLSEARCH_SEARCH_SCHEMA_BYTES")]
+    search_schema_bytes: Setting<ByteSize>,
+    /// Most calls in one call_read_tools; 0 leaves that tool out
+    #[arg(long, value_name = "COUNT", default_value = "10", env = "TOOLSEARCH_MAX_BATCH_CALLS")]
+    max_batch_calls: Setting<usize>,
+    /// Most characters of the upstream's instructions that are passed on
+    #[arg(long, value_name = "COUNT", default_value = "10000", env = "TOOLSEARCH_MAX_INSTRUCTIONS")]
+    max_instructions: Setting<usize>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Limits")]
+struct LimitArgs {
+    /// Largest request body of a client
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", env = "TOOLSEARCH_MAX_REQUEST_BYTES")]
+    max_request_bytes: Setting<ByteSize>,
+    /// Largest result of one tool call
+    #[arg(long, value_name = "BYTES", default_value = "16MiB", env = "TOOLSEARCH_MAX_RESPONSE_BYTES")]
+    max_response_bytes: Setting<ByteSize>,
+    /// Most open connections of clients; more wait
+    #[arg(long, value_name = "COUNT", default_value = "2048", env = "TOOLSEARCH_MAX_CONNECTIONS")]
+    max_connections: Setting<NonZeroUsize>,
+    /// Longest time for a request's headers to arrive, and for a connection without requests
+    #[arg(long, value_name = "TIME", default_value = "1m", env = "TOOLSEARCH_HEADER_TIMEOUT")]
+    header_timeout: Setting<Seconds>,
+    /// Longest time for a request's body to arrive
+    #[arg(long, value_name = "TIME", default_value = "15s", env = "TOOLSEARCH_BODY_TIMEOUT")]
+    body_timeout: Setting<Seconds>,
+    /// How long requests in flight may go on after SIGTERM
+    #[arg(long, value_name = "TIME", default_value = "10s", env = "TOOLSEARCH_DRAIN_TIMEOUT")]
+    drain_timeout: Setting<Seconds>,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Logs")]
+struct LogArgs {
+    /// How log lines on standard error look
+    #[arg(long, value_name = "FORMAT", default_value = "text", env = "TOOLSEARCH_LOG_FORMAT")]
+    log_format: LogFormat,
+    /// Least severe level that is logged; info is one line a request. No level logs tokens, queries, arguments or
+    /// results
+    #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLSEARCH_LOG_LEVEL")]
+    log_level: Setting<tracing::Level>,
+}
+
+/// Settings of `serve`, each a value that can be used.
+#[derive(Clone, Debug)]
+pub struct ServeConfig {
+    pub upstream: Url,
+    pub upstream_ca: Option<Vec<u8>>,
+    pub listen: SocketAddr,
+    pub admin_listen: SocketAddr,
+    pub allowed_hosts: Vec<String>,
+    pub allowed_origins: Vec<String>,
+    pub upstream_timeout: Seconds,
+    pub list_timeout: Seconds,
+    pub connect_timeout: Seconds,
+    pub catalog_ttl: Seconds,
+    pub catalog_max_stale: Seconds,
+    pub catalog_cache_bytes: ByteSize,
+    pub max_callers: NonZeroUsize,
+    pub max_tools: NonZeroUsize,
+    pub max_pages: NonZeroUsize,
+    pub max_listing_bytes: ByteSize,
+    pub write_tools: WriteTools,
+    pub embedder: EmbedderChoice,
+    pub search_schemas: usize,
+    pub search_schema_bytes: ByteSize,
+    pub max_batch_calls: usize,
+    pub max_instructions: usize,
+    pub max_request_bytes: ByteSize,
+    pub max_response_bytes: ByteSize,
+    pub max_connections: NonZeroUsize,
+    pub header_timeout: Seconds,
+    pub body_timeout: Seconds,
+    pub drain_timeout: Seconds,
+    pub log_format: LogFormat,
+    pub log_level: tracing::Level,
+}
+
+/// Everything that is wrong with the settings.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .0.join("\n"))]
+pub struct ConfigError(pub Vec<String>);
+
+impl ServeArgs {
+    /// Checks all settings, and those of the environment that nobody reads.
+    ///
+    /// # Errors
+    /// All problems at once.
+    pub fn check(self, env: impl IntoIterator<Item = String>) -> Result<ServeConfig, ConfigError> {
+        let mut problems = Problems(unknown_variables(env));
+        let Self { network, catalog, tools, limits, logs } = self;
+        let upstream = problems.upstream(network.upstream, network.allow_plaintext_upstream);
+        let listen = problems.take("--listen", network.listen);
+        let admin_listen = problems.take("--admin-listen", network.admin_listen);
+        if listen == admin_listen && listen.port() != 0 {
+            problems.add("--admin-listen", "must differ from --listen");
+        }
+        let write_tools = WriteTools::new(&tools.write_tools);
+        let write_tools = write_tools.unwrap_or_else(|error| {
+            problems.add("--write-tools", error);
+            WriteTools::default()
+        });
+        let upstream_ca = network.upstream_ca.and_then(|path| {
+            std::fs::read(&path)
+                .map_err(|error| problems.add("--upstream-ca", format!("{}: {error}", path.display())))
+                .ok()
+        });
+        let config = ServeConfig {
+            upstream,
+            upstream_ca,
+            listen,
+            admin_listen,
+            allowed_hosts: network.allowed_hosts,
+            allowed_origins: network.allowed_origins,
+            upstream_timeout: problems.positive("--upstream-timeout", network.upstream_timeout),
+            list_timeout: problems.positive("--list-timeout", network.list_timeout),
+            connect_timeout: problems.positive("--connect-timeout", network.connect_timeout),
+            catalog_ttl: problems.positive("--catalog-ttl", catalog.catalog_ttl),
+            catalog_max_stale: problems.take("--catalog-max-stale", catalog.catalog_max_stale),
+            catalog_cache_bytes: problems.take("--catalog-cache-bytes", catalog.catalog_cache_bytes),
+            max_callers: problems.take("--max-callers", catalog.max_callers),
+            max_tools: problems.take("--max-tools", catalog.max_tools),
+            max_pages: problems.take("--max-pages", catalog.max_pages),
+            max_listing_bytes: problems.take("--max-listing-bytes", catalog.max_listing_bytes),
+            write_tools,
+            embedder: tools.embedder,
+            search_schemas: problems.take("--search-schemas", tools.search_schemas),
+            search_schema_bytes: problems.take("--search-schema-bytes", tools.search_schema_bytes),
+            max_batch_calls: problems.take("--max-batch-calls", tools.max_batch_calls),
+            max_instructions: problems.take("--max-instructions", tools.max_instructions),
+            max_request_bytes: problems.take("--max-request-bytes", limits.max_request_bytes),
+            max_response_bytes: problems.take("--max-response-bytes", limits.max_response_bytes),
+            max_connections: problems.take("--max-connections", limits.max_connections),
+            header_timeout: problems.positive("--header-timeout", limits.header_timeout),
+            body_timeout: problems.positive("--body-timeout", limits.body_timeout),
+            drain_timeout: problems.take("--drain-timeout", limits.drain_timeout),
+            log_format: logs.log_format,
+            log_level: problems.take("--log-level", logs.log_level),
+        };
+        problems.result(config)
+    }
+}
+
+/// The problems found so far.
+struct Problems(Vec<String>);
+
+impl Problems {
+    fn add(&mut self, flag: &str, problem: impl Display) {
+        self.0.push(format!("{flag}: {problem}"));
+    }
+
+    /// The value, or a placeholder behind a problem, so that the remaining settings are still checked.
+    fn take<T: Placeholder>(&mut self, flag: &str, setting: Setting<T>) -> T {
+        setting.0.unwrap_or_else(|problem| {
+            self.add(flag, problem);
+            T::placeholder()
+        })
+    }
+
+    fn positive(&mut self, flag: &str, setting: Setting<Seconds>) -> Seconds {
+        if setting.0.as_ref().is_ok_and(|time| time.0.is_zero()) {
+            self.add(flag, "must be more than zero");
+        }
+        self.take(flag, setting)
+    }
+
+    fn upstream(&mut self, setting: Option<Setting<Url>>, allow_plaintext: bool) -> Url {
+        const FLAG: &str = "--upstream";
+        let Some(setting) = setting else {
+            self.add(FLAG, "is required: the URL of the MCP server with the many tools");
+            return Url::placeholder();
+        };
+        let url = self.take(FLAG, setting);
+        if !matches!(url.scheme(), "http" | "https") {
+            self.add(FLAG, "must start with https:// or http://");
+        } else if !url.username().is_empty() || url.password().is_some() {
+            self.add(FLAG, "must hold no user name or password: callers bring their own credentials");
+        } else if url.fragment().is_some() {
+            self.add(FLAG, "must have no # part");
+        } else if url.scheme() == "http" && !is_loopback(&url) && !allow_plaintext {
+            self.add(
+                FLAG,
+                "is http:// and not on this machine, so tokens would cross the network unencrypted; use https://, or \
+                 add --allow-plaintext-upstream where the network is trusted",
+            );
+        }
+        url
+    }
+
+    fn result(mut self, config: ServeConfig) -> Result<ServeConfig, ConfigError> {
+        self.0.sort();
+        if self.0.is_empty() { Ok(config) } else { Err(ConfigError(self.0)) }
+    }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+/// A variable with our prefix that no flag reads is a typing error.
+fn unknown_variables(env: impl IntoIterator<Item = String>) -> Vec<String> {
+    let command = Cli::command();
+    let known: BTreeSet<String> = command
+        .get_subcommands()
+        .flat_map(|subcommand| subcommand.get_arguments())
+        .filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned))
+        .collect();
+    env.into_iter()
+        .filter(|name| name.starts_with(ENV_PREFIX) && !known.contains(name))
+        .map(|name| {
+            format!("{name}: no setting has this environment variable; see toolsearch-proxy serve --help")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checked(args: &[&str]) -> Result<ServeConfig, Vec<String>> {
+        let args = ["toolsearch-proxy", "serve"].iter().chain(args);
+        let Command::Serve(serve) = Cli::try_parse_from(args).unwrap().command else { unreachable!() };
+        serve.check([]).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn every_default_works() {
+        let config = checked(&["--upstream", "https://gateway.example/mcp/all"]).unwrap();
+        assert_eq!(config.catalog_ttl.0.as_secs(), 600);
+        assert_eq!(config.max_response_bytes.0, 16 * 1024 * 1024);
+        assert!(config.listen.ip().is_loopback() && config.admin_listen.ip().is_loopback());
+    }
+
+    #[test]
+    fn all_problems_are_told_at_once() {
+        let problems = checked(&[
+            "--listen",
+            "nowhere",
+            "--catalog-ttl",
+            "0s",
+            "--write-tools",
+            "a[,b",
+            "--max-tools",
+            "0",
+            "--max-request-bytes",
+            "1 furlong",
+            "--log-level",
+            "loud",
+            "--upstream-ca",
+            "/does/not/exist",
+        ])
+        .unwrap_err();
+        let flags: Vec<&str> = problems.iter().map(|problem| problem.split(':').next().unwrap()).collect();
+        assert_eq!(
+            flags,
+            [
+                "--catalog-ttl",
+                "--listen",
+                "--log-level",
+                "--max-request-bytes",
+                "--max-tools",
+                "--upstream-ca",
+                "--upstream",
+                "--write-tools"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_upstream_is_a_url_that_tokens_may_be_sent_to() {
+        for good in
+            ["http://127.0.0.1:1/mcp", "http://localhost/mcp", "http://[::1]/", "https://a.example/mcp?x=1"]
+        {
+            assert!(checked(&["--upstream", good]).is_ok(), "{good}");
+        }
+        for bad in [
+            "gateway",
+            "ftp://a.example",
+            "https://me:secret@a.example",
+            "https://a.example/#x",
+            "http://a.example/mcp",
+        ] {
+            let problems = checked(&["--upstream", bad]).unwrap_err();
+            assert!(problems.len() == 1 && !problems[0].contains("secret"), "{bad}: {problems:?}");
+        }
+        assert!(checked(&["--upstream", "http://a.example/mcp", "--allow-plaintext-upstream"]).is_ok());
+    }
+
+    #[test]
+    fn t_s11_unknown_variables_with_our_prefix_and_equal_ports_are_refused() {
+        let unknown =
+            unknown_variables(["TOOLSEARCH_UPSTRAEM", "TOOLSEARCH_UPSTREAM", "PATH"].map(str::to_owned));
+        assert!(unknown.len() == 1 && unknown[0].starts_with("TOOLSEARCH_UPSTRAEM"), "{unknown:?}");
+        let equal = ["--upstream", "http://localhost", "--listen", "127.0.0.1:9090"];
+        assert_eq!(checked(&equal).unwrap_err(), ["--admin-listen: must differ from --listen"]);
+    }
+
+    #[test]
+    fn every_setting_of_serve_has_a_variable_with_the_name_of_its_flag() {
+        let command = Cli::command();
+        let serve = command.find_subcommand("serve").unwrap();
+        for arg in serve.get_arguments().filter(|arg| arg.get_id() != "help") {
+            let flag = arg.get_long().unwrap();
+            let expected = format!("{ENV_PREFIX}{}", flag.replace('-', "_").to_uppercase());
+            assert_eq!(arg.get_env().and_then(|env| env.to_str()), Some(expected.as_str()), "{flag}");
+            assert!(arg.get_help().is_some(), "{flag}");
+        }
+    }
+}

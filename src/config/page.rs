@@ -1,0 +1,47 @@
+//! `docs/configuration.md`, made from the flags themselves.
+
+use super::Cli;
+use clap::{Arg, CommandFactory};
+use std::fmt::Write as _;
+
+/// The page as Markdown. A test compares it with the file.
+pub fn configuration_page() -> String {
+    let mut page = String::from(
+        "# Configuration\n\n<!-- Made from the flags: run `mise run docs:config` after a change. -->\n\n\
+         `toolsearch-proxy serve` takes each setting as a flag or as an environment variable; the flag wins. Times are\n\
+         written as `90s`, `10m` or seconds, sizes as `4KiB`, `16MiB` or bytes. Settings that can't be used are told all\n\
+         at once, before a port is bound, and the exit code is then 2. A variable that starts with `TOOLSEARCH_` and\n\
+         belongs to no setting is such a mistake too.\n",
+    );
+    let command = Cli::command();
+    let serve = command.find_subcommand("serve").expect("serve is a subcommand");
+    let mut heading = "";
+    for arg in serve.get_arguments().filter(|arg| arg.get_id() != "help") {
+        let own_heading = arg.get_help_heading().unwrap_or("Other");
+        if own_heading != heading {
+            heading = own_heading;
+            write!(page, "\n## {heading}\n").expect("a string takes any text");
+        }
+        add(&mut page, arg);
+    }
+    page
+}
+
+fn add(page: &mut String, arg: &Arg) {
+    let flag = arg.get_long().expect("every setting is a long flag");
+    let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+    let value = value.map_or(String::new(), |names| format!(" {}", names[0]));
+    let env = arg.get_env().and_then(|env| env.to_str()).unwrap_or_default();
+    let defaults: Vec<_> = arg.get_default_values().iter().filter_map(|value| value.to_str()).collect();
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default().replace('*', "\\*");
+    let choices: Vec<_> =
+        arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
+    write!(page, "\n### `--{flag}{value}`\n\n{help}.\n\nVariable `{env}`").expect("a string takes any text");
+    if !defaults.is_empty() {
+        write!(page, ", default `{}`", defaults.join(",")).expect("a string takes any text");
+    }
+    if !choices.is_empty() && arg.get_action().takes_values() {
+        write!(page, ", one of {}", choices.join(", ")).expect("a string takes any text");
+    }
+    page.push_str(".\n");
+}

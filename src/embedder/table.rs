@@ -1,0 +1,295 @@
+//! The rows of `model.safetensors`: 8 bits a number, used in place, or made 8-bit row by row.
+//!
+//! ```text
+//! u64 bytes of the header, the header (JSON: name to dtype, shape, data_offsets), the data
+//! ```
+//!
+//! Source: the safetensors format. Tensors that model2vec writes: `embeddings` (rows by dimensions), and optionally
+//! `weights` (one for each token) and `mapping` (token to row).
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::io::Read;
+use std::ops::Range;
+
+use serde::Deserialize;
+
+use super::model::ModelError;
+
+/// A header beyond this is not a model of ours.
+const HEADER_BYTES_MAX: u64 = 1 << 20;
+
+const DIMENSIONS_MAX: usize = 4096;
+
+#[derive(Deserialize)]
+struct Tensor {
+    dtype: String,
+    shape: Vec<usize>,
+    data_offsets: [usize; 2],
+}
+
+/// A table of vectors.
+#[derive(Debug)]
+pub(super) struct Table {
+    dimensions: usize,
+    bytes: Cow<'static, [u8]>,
+    rows: Range<usize>,
+    /// What a row's numbers are multiplied by, when rows differ.
+    scales: Vec<f32>,
+    /// What each token's row counts.
+    weights: Vec<f32>,
+    /// Token to row, when that is not the same.
+    mapping: Vec<u32>,
+}
+
+impl Table {
+    /// Over the bytes of a file whose table has 8 bits; nothing is copied.
+    pub fn in_place(bytes: &'static [u8]) -> Result<Self, ModelError> {
+        let (tensors, start) = read_header(&mut &*bytes, bytes.len() as u64)?;
+        let embeddings = tensors.get("embeddings").filter(|tensor| tensor.dtype == "I8");
+        let embeddings = embeddings.ok_or_else(|| broken("it has no 8-bit table"))?;
+        let (dimensions, size) = shape(embeddings)?;
+        let rows = data_range(embeddings, start, bytes.len(), size)?;
+        let weights =
+            weights(&tensors, |range| bytes.get(start + range.start..start + range.end).map(<[u8]>::to_vec))?;
+        let mapping =
+            mapping(&tensors, |range| bytes.get(start + range.start..start + range.end).map(<[u8]>::to_vec))?;
+        Self { dimensions, bytes: Cow::Borrowed(bytes), rows, scales: Vec::new(), weights, mapping }.checked()
+    }
+
+    /// From a file of `len` bytes, read from its start to its end. A table of more bits becomes 8-bit as it is read.
+    pub fn read(mut file: impl Read, len: u64) -> Result<Self, ModelError> {
+        let (tensors, start) = read_header(&mut file, len)?;
+        let table = tensors
+            .get("embeddings")
+            .or_else(|| tensors.get("embedding.weight"))
+            .or_else(|| tensors.get("0"));
+        let table = table.ok_or_else(|| broken("it has no table"))?;
+        let (dimensions, size) = shape(table)?;
+        data_range(table, start, usize::try_from(len).map_err(|_| broken("it is too large"))?, size)?;
+        let mut parts: Vec<(&str, &Tensor)> =
+            tensors.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
+        parts.sort_unstable_by_key(|(_, tensor)| tensor.data_offsets);
+        let mut at = 0;
+        let (mut numbers, mut scales) = (Vec::new(), Vec::new());
+        let mut small: HashMap<[usize; 2], Vec<u8>> = HashMap::new();
+        for (_, tensor) in parts {
+            let [from, to] = tensor.data_offsets;
+            if from < at || to < from {
+                return Err(broken("its tensors overlap"));
+            }
+            skip(&mut file, from - at)?;
+            at = to;
+            if std::ptr::eq(tensor, table) {
+                (numbers, scales) = quantized(&mut file, &tensor.dtype, dimensions, size)?;
+            } else {
+                small.insert([from, to], read_exact(&mut file, to - from)?);
+            }
+        }
+        let part = |range: Range<usize>| small.get(&[range.start, range.end]).cloned();
+        let (weights, mapping) = (weights(&tensors, part)?, mapping(&tensors, part)?);
+        let rows = 0..numbers.len();
+        Self { dimensions, bytes: Cow::Owned(numbers), rows, scales, weights, mapping }.checked()
+    }
+
+    fn checked(self) -> Result<Self, ModelError> {
+        let rows = self.rows.len() / self.dimensions;
+        if self.mapping.iter().any(|&row| row as usize >= rows) {
+            return Err(broken("its mapping names a row that it does not have"));
+        }
+        if self.weights.iter().chain(&self.scales).any(|weight| !weight.is_finite()) {
+            return Err(broken("it has numbers that are not finite"));
+        }
+        Ok(self)
+    }
+
+    pub fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    /// How many tokens have a row.
+    pub fn tokens(&self) -> usize {
+        let rows = self.rows.len() / self.dimensions;
+        if self.mapping.is_empty() { rows } else { self.mapping.len() }
+    }
+
+    pub fn heap_bytes(&self) -> usize {
+        let table = match &self.bytes {
+            Cow::Borrowed(_) => 0,
+            Cow::Owned(bytes) => bytes.capacity(),
+        };
+        table + (self.scales.capacity() + self.weights.capacity() + self.mapping.capacity()) * 4
+    }
+
+    /// Adds `weight` times the token's vector to `sum`; an unknown token adds nothing.
+    pub fn add(&self, token: u32, weight: f32, sum: &mut [f32]) {
+        let token = token as usize;
+        let row = match self.mapping.get(token) {
+            Some(&row) => row as usize,
+            None if self.mapping.is_empty() => token,
+            None => return,
+        };
+        let start = self.rows.start + row * self.dimensions;
+        let Some(numbers) = self.bytes.get(start..start + self.dimensions).filter(|_| start < self.rows.end)
+        else {
+            return;
+        };
+        let scale = self.scales.get(row).copied().unwrap_or(1.0)
+            * self.weights.get(token).copied().unwrap_or(1.0)
+            * weight;
+        for (place, &number) in sum.iter_mut().zip(numbers) {
+            *place += scale * f32::from(number as i8);
+        }
+    }
+}
+
+fn broken(why: &str) -> ModelError {
+    ModelError::Table(why.to_owned())
+}
+
+fn read_header(file: &mut impl Read, len: u64) -> Result<(HashMap<String, Tensor>, usize), ModelError> {
+    let size = u64::from_le_bytes(read_exact(file, 8)?.try_into().expect("eight bytes were read"));
+    if size > HEADER_BYTES_MAX || size + 8 > len {
+        return Err(broken("its header is too large"));
+    }
+    let header = read_exact(file, size as usize)?;
+    let mut values: HashMap<String, serde_json::Value> =
+        serde_json::from_slice(&header).map_err(|error| ModelError::Table(error.to_string()))?;
+    values.remove("__metadata__");
+    let tensors = values.into_iter().map(|(name, value)| Ok((name, serde_json::from_value(value)?)));
+    let tensors: Result<_, serde_json::Error> = tensors.collect();
+    Ok((tensors.map_err(|error| ModelError::Table(error.to_string()))?, size as usize + 8))
+}
+
+/// The dimensions and the bytes of a table.
+fn shape(tensor: &Tensor) -> Result<(usize, usize), ModelError> {
+    let [rows, dimensions] = tensor.shape[..] else { return Err(broken("its table has not two dimensions")) };
+    if dimensions == 0 || dimensions > DIMENSIONS_MAX || rows == 0 {
+        return Err(broken("its table is empty or too wide"));
+    }
+    let size =
+        rows.checked_mul(dimensions).and_then(|numbers| numbers.checked_mul(number_bytes(&tensor.dtype)?));
+    Ok((dimensions, size.ok_or_else(|| broken("its table has a number type that is not supported"))?))
+}
+
+fn number_bytes(dtype: &str) -> Option<usize> {
+    match dtype {
+        "I8" => Some(1),
+        "F16" => Some(2),
+        "F32" | "I32" => Some(4),
+        "F64" | "I64" => Some(8),
+        _ => None,
+    }
+}
+
+fn data_range(tensor: &Tensor, start: usize, len: usize, size: usize) -> Result<Range<usize>, ModelError> {
+    let [from, to] = tensor.data_offsets;
+    let range = start.checked_add(from).zip(start.checked_add(to)).map(|(from, to)| from..to);
+    range
+        .filter(|range| range.start <= range.end && range.end <= len && range.len() == size)
+        .ok_or_else(|| broken("its table does not lie where its header says"))
+}
+
+fn numbers(tensor: &Tensor, bytes: &[u8]) -> Option<Vec<f64>> {
+    let size = number_bytes(&tensor.dtype)?;
+    if bytes.len() != tensor.shape.iter().product::<usize>().checked_mul(size)? {
+        return None;
+    }
+    bytes.chunks_exact(size).map(|number| number_from(&tensor.dtype, number)).collect()
+}
+
+fn number_from(dtype: &str, bytes: &[u8]) -> Option<f64> {
+    Some(match dtype {
+        "I8" => f64::from(*bytes.first()? as i8),
+        "F16" => f64::from(half(u16::from_le_bytes(bytes.try_into().ok()?))),
+        "F32" => f64::from(f32::from_le_bytes(bytes.try_into().ok()?)),
+        "F64" => f64::from_le_bytes(bytes.try_into().ok()?),
+        "I32" => f64::from(i32::from_le_bytes(bytes.try_into().ok()?)),
+        "I64" => i64::from_le_bytes(bytes.try_into().ok()?) as f64,
+        _ => return None,
+    })
+}
+
+/// IEEE 754 half precision.
+fn half(bits: u16) -> f32 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let exponent = i32::from(bits >> 10 & 0x1f);
+    let fraction = f32::from(bits & 0x3ff) / 1024.0;
+    sign * match exponent {
+        0 => fraction * 2.0_f32.powi(-14),
+        31 => f32::INFINITY,
+        _ => (1.0 + fraction) * 2.0_f32.powi(exponent - 15),
+    }
+}
+
+type Part<'a> = &'a HashMap<String, Tensor>;
+
+fn weights(
+    tensors: Part<'_>,
+    part: impl Fn(Range<usize>) -> Option<Vec<u8>>,
+) -> Result<Vec<f32>, ModelError> {
+    let Some(tensor) = tensors.get("weights") else { return Ok(Vec::new()) };
+    let bytes = part(tensor.data_offsets[0]..tensor.data_offsets[1])
+        .ok_or_else(|| broken("its weights lie outside it"))?;
+    let values = numbers(tensor, &bytes).ok_or_else(|| broken("its weights are not numbers"))?;
+    Ok(values.into_iter().map(|weight| weight as f32).collect())
+}
+
+fn mapping(
+    tensors: Part<'_>,
+    part: impl Fn(Range<usize>) -> Option<Vec<u8>>,
+) -> Result<Vec<u32>, ModelError> {
+    let Some(tensor) = tensors.get("mapping") else { return Ok(Vec::new()) };
+    let bytes = part(tensor.data_offsets[0]..tensor.data_offsets[1])
+        .ok_or_else(|| broken("its mapping lies outside it"))?;
+    let values = numbers(tensor, &bytes).ok_or_else(|| broken("its mapping is not numbers"))?;
+    let rows = values.into_iter().map(|row| (row >= 0.0 && row <= f64::from(u32::MAX)).then_some(row as u32));
+    rows.collect::<Option<_>>().ok_or_else(|| broken("its mapping names a row that it does not have"))
+}
+
+/// Reads a table row by row into 8 bits, with a scale for each row unless it has 8 bits already.
+fn quantized(
+    file: &mut impl Read,
+    dtype: &str,
+    dimensions: usize,
+    size: usize,
+) -> Result<(Vec<u8>, Vec<f32>), ModelError> {
+    if dtype == "I8" {
+        return Ok((read_exact(file, size)?, Vec::new()));
+    }
+    let number =
+        number_bytes(dtype).ok_or_else(|| broken("its table has a number type that is not supported"))?;
+    let rows = size / number / dimensions;
+    let (mut all, mut scales) = (Vec::with_capacity(rows * dimensions), Vec::with_capacity(rows));
+    let mut row = vec![0; dimensions * number];
+    let mut values = vec![0.0_f32; dimensions];
+    for _ in 0..rows {
+        file.read_exact(&mut row).map_err(|error| ModelError::Table(error.to_string()))?;
+        for (value, bytes) in values.iter_mut().zip(row.chunks_exact(number)) {
+            *value = number_from(dtype, bytes).unwrap_or(0.0) as f32;
+        }
+        let largest = values.iter().fold(0.0_f32, |largest, value| largest.max(value.abs()));
+        let scale = if largest > 0.0 { largest / 127.0 } else { 1.0 };
+        all.extend(values.iter().map(|value| (value / scale).round() as i8 as u8));
+        scales.push(scale);
+    }
+    Ok((all, scales))
+}
+
+fn read_exact(file: &mut impl Read, len: usize) -> Result<Vec<u8>, ModelError> {
+    let mut bytes = Vec::new();
+    file.take(len as u64).read_to_end(&mut bytes).map_err(|error| ModelError::Table(error.to_string()))?;
+    if bytes.len() < len {
+        return Err(broken("it ends too early"));
+    }
+    Ok(bytes)
+}
+
+fn skip(file: &mut impl Read, len: usize) -> Result<(), ModelError> {
+    let skipped = std::io::copy(&mut file.take(len as u64), &mut std::io::sink());
+    match skipped {
+        Ok(skipped) if skipped == len as u64 => Ok(()),
+        Ok(_) => Err(broken("it ends too early")),
+        Err(error) => Err(ModelError::Table(error.to_string())),
+    }
+}

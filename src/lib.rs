@@ -1,0 +1,33 @@
+//! `toolsearch-proxy`: an MCP server that lets a model use thousands of tools through five.
+//!
+//! In reading order:
+//!
+//! - [`config`]: every flag and variable.
+//! - [`app`]: the only place where the parts are put together.
+//! - [`server`]: HTTP in, and the one place where an answer becomes a response.
+//! - [`dispatch`]: one JSON-RPC request and its caller in, one reply out.
+//! - [`tools`]: the five tools that a model sees.
+//! - [`catalog`]: a caller's tools, kept for a bounded time and shared by content.
+//! - [`search`]: ranking; pure, no I/O.
+//! - [`embedder`]: text to vector.
+//! - [`upstream`]: MCP out, to the server with the many tools.
+//! - [`mcp`]: the wire that both hops speak.
+//! - [`caller`]: who asks.
+//! - [`telemetry`]: logs and metrics.
+//! - [`demo`]: a made-up upstream to try it all on.
+//!
+//! `ARCHITECTURE.md` follows a request through them.
+
+pub mod app;
+pub mod caller;
+pub mod catalog;
+pub mod config;
+pub mod demo;
+pub mod dispatch;
+pub mod embedder;
+pub mod mcp;
+pub mod search;
+pub mod server;
+pub mod telemetry;
+pub mod tools;
+pub mod upstream;

@@ -1,0 +1,84 @@
+//! The process: parse, check, bind, serve, drain.
+
+use clap::Parser;
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+use toolsearch_proxy::app::{App, Listeners};
+use toolsearch_proxy::config::{Cli, Command, ServeArgs};
+use toolsearch_proxy::{demo, telemetry};
+
+/// Settings that can't be used.
+const EXIT_USAGE: u8 = 2;
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        // The message could hold what a caller sent; the place can't.
+        let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
+        eprintln!("toolsearch-proxy: panic at {place}");
+    }));
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(1, &format!("the runtime can't start: {error}")),
+    };
+    let exit = match Cli::parse().command {
+        Command::Serve(args) => runtime.block_on(serve(*args)),
+        Command::Demo(args) => match runtime.block_on(demo::run(args, stop_signal())) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(1, &error.to_string()),
+        },
+    };
+    // Work that was cut off at the deadline is not waited for.
+    runtime.shutdown_background();
+    exit
+}
+
+async fn serve(args: ServeArgs) -> ExitCode {
+    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let config = match args.check(variables) {
+        Ok(config) => config,
+        Err(error) => return fail(EXIT_USAGE, &error.to_string()),
+    };
+    telemetry::init_logs(config.log_format, config.log_level);
+    let app = match App::new(&config) {
+        Ok(app) => app,
+        Err(error) => return fail(EXIT_USAGE, &error.to_string()),
+    };
+    let listeners = match Listeners::bind(config.listen, config.admin_listen).await {
+        Ok(listeners) => listeners,
+        Err(error) => return fail(EXIT_USAGE, &error.to_string()),
+    };
+    if let (Some(listen), Some(admin)) = (listeners.mcp_address(), listeners.admin_address()) {
+        tracing::info!(%listen, %admin, "listening on {listen} for MCP at /mcp/search, and on {admin} for probes");
+    }
+    if !app.serve(listeners, stop_signal()).await {
+        tracing::warn!("requests were cut off: they did not finish within --drain-timeout");
+    }
+    ExitCode::SUCCESS
+}
+
+/// Completes at the first SIGTERM or Ctrl-C; a second one ends the process at once.
+async fn stop_signal() {
+    let (Ok(mut terminate), Ok(mut interrupt)) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        std::process::exit(1);
+    });
+}
+
+fn fail(code: u8, problems: &str) -> ExitCode {
+    for problem in problems.lines() {
+        eprintln!("toolsearch-proxy: {problem}");
+    }
+    ExitCode::from(code)
+}

@@ -1,0 +1,30 @@
+//! The wire: JSON-RPC messages, protocol versions, headers, SSE frames and tool shapes.
+//!
+//! Both hops use it: `server` as an MCP server, `upstream` as an MCP client. Only what is read here is typed;
+//! everything else stays raw JSON, so that bytes in are bytes out.
+//!
+//! Deliberately not here: sockets, HTTP routing, and any decision about tools.
+//!
+//! Source: the Model Context Protocol, revisions 2024-11-05 to 2026-07-28, <https://modelcontextprotocol.io>.
+
+mod headers;
+mod json;
+mod jsonrpc;
+mod meta;
+mod object;
+mod param_headers;
+mod payload;
+mod result;
+mod sse;
+mod version;
+
+pub use headers::{HeaderValueError, decode_header_text, encode_header_text, names};
+pub use json::{JsonFault, JsonLimits, check as check_json, minified};
+pub use jsonrpc::{Answer, AnswerError, Message, RpcError, code, error_envelope, parse_answer, present};
+pub use meta::{RequestMeta, TraceContext, keys};
+pub use object::{Object, from_object};
+pub use param_headers::{ParamHeader, ParamHeaderFault, param_headers};
+pub use payload::Payload;
+pub use result::ResultType;
+pub use sse::{SseDecoder, SseFault};
+pub use version::{Era, ProtocolVersion};

@@ -1,0 +1,100 @@
+//! What is ranked: a tool as text, and what remains of it after analysis.
+
+use std::mem::size_of;
+
+/// A tool, in the words of its definition.
+#[derive(Debug, Clone, Default)]
+pub struct Document<'a> {
+    pub name: &'a str,
+    pub title: &'a str,
+    pub description: &'a str,
+    pub parameters: Vec<Parameter<'a>>,
+}
+
+/// A parameter of a tool, nested ones too.
+#[derive(Debug, Clone, Default)]
+pub struct Parameter<'a> {
+    pub name: &'a str,
+    pub description: &'a str,
+    pub enum_values: Vec<&'a str>,
+}
+
+/// Turns text into vectors, token by token, so that the ranker decides how tokens are weighed and added.
+///
+/// The vectors of a static model do not depend on the words around a token: a text's vector is the weighted sum of its
+/// tokens' rows.
+pub trait Embed: Send + Sync {
+    /// The length of every vector.
+    fn dimensions(&self) -> usize;
+    /// Appends the tokens of `text` in order, without those that the model does not know.
+    fn tokenize(&self, text: &str, tokens: &mut Vec<u32>);
+    /// Adds `weight` times the vector of `token` to `sum`, which has [`Embed::dimensions`] places.
+    fn add(&self, token: u32, weight: f32, sum: &mut [f32]);
+}
+
+/// How many fields a document has.
+pub(super) const FIELDS: usize = 8;
+
+/// Where in a document a word stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    /// The part of the name before `__`, which all tools of a server share.
+    Server,
+    Name,
+    Title,
+    /// The first sentence of the description.
+    Lead,
+    /// The rest of the description.
+    Body,
+    ParameterName,
+    ParameterText,
+    EnumValue,
+}
+
+impl Field {
+    pub const NAMES: [&'static str; FIELDS] = [
+        "server",
+        "name",
+        "title",
+        "first sentence",
+        "description",
+        "parameter name",
+        "parameter description",
+        "enum value",
+    ];
+}
+
+/// A term of a document: how often it stands in each field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DocumentTerm {
+    pub term: u64,
+    pub tf: [u8; FIELDS],
+}
+
+/// What the ranker keeps of a tool. It depends on the tool alone, so every listing that has the tool shares it.
+#[derive(Debug, Clone)]
+pub struct AnalyzedDocument {
+    /// Sorted by term.
+    pub(super) terms: Box<[DocumentTerm]>,
+    /// Words in each field.
+    pub(super) lengths: [u16; FIELDS],
+    /// The whole name without its separators.
+    pub(super) full_name: u64,
+    /// The name without its server, likewise.
+    pub(super) bare_name: u64,
+    /// The server's name, likewise; `None` for a name without `__`.
+    pub(super) server: Option<u64>,
+    /// Bare names of tools that the description says to use.
+    pub(super) pointers: Box<[u64]>,
+    /// Unit length times 127, or empty without an embedder or a known token.
+    pub(super) vector: Box<[i8]>,
+}
+
+impl AnalyzedDocument {
+    /// The bytes it takes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.terms.len() * size_of::<DocumentTerm>()
+            + self.pointers.len() * size_of::<u64>()
+            + self.vector.len()
+    }
+}

@@ -1,0 +1,37 @@
+//! The operator's port: probes and metrics.
+//!
+//! Liveness and readiness never depend on the upstream: a proxy that can't reach it still says so to callers, and a
+//! restart would not help.
+
+use super::Server;
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// `/livez`, `/readyz` and `/metrics`.
+pub fn admin_router(server: Arc<Server>) -> Router {
+    Router::new()
+        .route("/livez", get(async || "ok\n"))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .with_state(server)
+}
+
+async fn readyz(State(server): State<Arc<Server>>) -> (StatusCode, &'static str) {
+    if server.is_draining.load(Ordering::Relaxed) {
+        (StatusCode::SERVICE_UNAVAILABLE, "stopping\n")
+    } else {
+        (StatusCode::OK, "ok\n")
+    }
+}
+
+async fn metrics(State(server): State<Arc<Server>>) -> impl IntoResponse {
+    let (catalogs, _tools) = server.store.counts();
+    server.metrics.set_catalogs(server.store.bytes(), catalogs, server.catalogs.stats().callers);
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], server.metrics.render())
+}

@@ -1,0 +1,322 @@
+//! The MCP endpoint: HTTP checks, one message in, one answer out.
+//!
+//! A modern client that closes its connection cancels its request; a legacy client's disconnect does not (rules M10
+//! and L13). So each request runs as a task of its own, which is aborted with the connection in the modern era only.
+
+use super::Server;
+use super::era;
+use super::respond::{self, Rejection};
+use crate::caller::Caller;
+use crate::dispatch::{Reply, ReplyBody, Request};
+use crate::mcp::{
+    Era, JsonFault, JsonLimits, Message, Payload, ProtocolVersion, RpcError, check_json, code, error_envelope,
+};
+use crate::telemetry::Outcome;
+use crate::upstream::Challenge;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, Method, StatusCode};
+use http_body_util::BodyExt;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+/// What a caller's JSON may not exceed.
+const LIMITS: JsonLimits = JsonLimits { depth_max: 64, keys_max: 10_000 };
+/// Most messages in a batch of the one version that has batches.
+const BATCH_MAX: usize = 20;
+/// What a client that declares nothing can do.
+const NO_CAPABILITIES: &str = "{}";
+
+pub(super) async fn endpoint(State(server): State<Arc<Server>>, request: axum::extract::Request) -> Response {
+    let started = Instant::now();
+    let (parts, body) = request.into_parts();
+    let read = match admit(&server, &parts) {
+        Ok(caller) => read_body(&server, &parts.headers, body).await.map(|body| (caller, body)),
+        Err(rejection) => Err(rejection),
+    };
+    let (caller, body) = match read {
+        Ok(read) => read,
+        Err(rejection) => return rejected(&server, rejection, started),
+    };
+    let cancels = Arc::new(AtomicBool::new(false));
+    let exchange = Exchange { server: Arc::clone(&server), caller, started, cancels: Arc::clone(&cancels) };
+    let mut running = Running { task: tokio::spawn(exchange.run(parts.headers, body)), cancels };
+    match (&mut running.task).await {
+        Ok(response) => response,
+        // The panic was told by the hook, without what it was about.
+        Err(_) => {
+            record(&server, "other", "none", Outcome::InternalError, started);
+            let error = RpcError::new(
+                code::INTERNAL_ERROR,
+                "something broke in the proxy; the request may be repeated",
+            );
+            respond::json(StatusCode::INTERNAL_SERVER_ERROR, Payload::from(error_envelope(None, &error)))
+        }
+    }
+}
+
+/// A request's task, and whether it dies with its connection.
+struct Running {
+    task: JoinHandle<Response>,
+    cancels: Arc<AtomicBool>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.cancels.load(Ordering::Relaxed) {
+            self.task.abort();
+        }
+    }
+}
+
+/// HTTP checks that need no body.
+fn admit(server: &Server, parts: &Parts) -> Result<Caller, Rejection> {
+    server.options.origins.check(&parts.headers).map_err(Rejection::Origin)?;
+    if parts.method != Method::POST {
+        return Err(Rejection::Method);
+    }
+    if parts.uri.query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("access_token="))) {
+        return Err(Rejection::TokenInQuery);
+    }
+    let caller =
+        Caller::from_headers(&parts.headers, &server.salt).map_err(|_| Rejection::AmbiguousAuthorization)?;
+    if !media_types(&parts.headers, &CONTENT_TYPE).any(|media| media == "application/json") {
+        return Err(Rejection::ContentType);
+    }
+    let encoding = parts.headers.get(CONTENT_ENCODING);
+    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(Rejection::ContentEncoding);
+    }
+    let accepted = ["application/json", "text/event-stream", "*/*", "application/*", "text/*"];
+    if parts.headers.contains_key(ACCEPT)
+        && !media_types(&parts.headers, &ACCEPT).any(|media| accepted.contains(&media.as_str()))
+    {
+        return Err(Rejection::NotAcceptable);
+    }
+    Ok(caller)
+}
+
+/// The media types of a header, in lower case and without parameters.
+fn media_types<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> impl Iterator<Item = String> + 'a {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values
+        .flat_map(|value| value.split(','))
+        .map(|media| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+/// The whole body within its limit and its deadline.
+async fn read_body(server: &Server, headers: &HeaderMap, mut body: Body) -> Result<Bytes, Rejection> {
+    let max = server.options.body_bytes_max;
+    let announced =
+        headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > max) {
+        return Err(Rejection::BodyTooLarge(max));
+    }
+    let read = async {
+        let mut whole = BytesMut::new();
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(|_| Rejection::BodyCut)?.into_data() else { continue };
+            if whole.len() + data.len() > max {
+                return Err(Rejection::BodyTooLarge(max));
+            }
+            if whole.is_empty() {
+                whole = BytesMut::from(data);
+            } else {
+                whole.extend_from_slice(&data);
+            }
+        }
+        Ok(whole.freeze())
+    };
+    tokio::time::timeout(server.options.body_timeout, read).await.unwrap_or(Err(Rejection::BodyTooSlow))
+}
+
+/// One HTTP exchange whose body is here.
+struct Exchange {
+    server: Arc<Server>,
+    caller: Caller,
+    started: Instant,
+    cancels: Arc<AtomicBool>,
+}
+
+/// One message's answer.
+enum Answered {
+    /// A notification, or a response that nobody waits for.
+    Nothing,
+    Message {
+        status: StatusCode,
+        body: Payload,
+    },
+    Challenge(Challenge, Payload),
+}
+
+impl Exchange {
+    async fn run(self, headers: HeaderMap, body: Bytes) -> Response {
+        let value = match check_json(&body, LIMITS) {
+            Ok(value) => value,
+            Err(fault) => return rejected(&self.server, Rejection::Message(of_fault(&fault)), self.started),
+        };
+        let answered = if value.get().starts_with('[') {
+            self.batch(&headers, value).await
+        } else {
+            self.message(&headers, value).await
+        };
+        match answered {
+            Ok(Answered::Nothing) => respond::accepted(),
+            Ok(Answered::Message { status, body }) => respond::json(status, body),
+            Ok(Answered::Challenge(challenge, body)) => respond::challenge_response(&challenge, body),
+            Err(error) => rejected(&self.server, Rejection::Message(error), self.started),
+        }
+    }
+
+    /// A batch, which only 2025-03-26 has.
+    async fn batch(&self, headers: &HeaderMap, value: &RawValue) -> Result<Answered, RpcError> {
+        let version = era::header_version(headers)?.unwrap_or(ProtocolVersion::ASSUMED);
+        let invalid = |text: &'static str| RpcError::new(code::INVALID_REQUEST, text);
+        if version != ProtocolVersion::V2025_03_26 {
+            return Err(invalid("batches belong to version 2025-03-26 alone: send one message"));
+        }
+        let messages: Vec<&RawValue> =
+            serde_json::from_str(value.get()).map_err(|_| invalid("the body is not a list of messages"))?;
+        if messages.is_empty() || messages.len() > BATCH_MAX {
+            return Err(invalid("a batch holds 1 to 20 messages"));
+        }
+        let answers = messages.into_iter().map(async |message| {
+            let is_handshake = Message::parse(message)
+                .is_ok_and(|message| message.method_name().as_deref() == Some("initialize"));
+            if is_handshake {
+                Err(invalid("initialize must not be part of a batch"))
+            } else {
+                self.message(headers, message).await
+            }
+        });
+        let mut body = Payload::new();
+        for answer in futures_util::future::join_all(answers).await {
+            let message = match answer {
+                Ok(Answered::Nothing) => continue,
+                Ok(Answered::Message { body, .. }) => body,
+                Ok(challenge @ Answered::Challenge(..)) => return Ok(challenge),
+                Err(error) => Payload::from(error_envelope(None, &error)),
+            };
+            body.push(if body.is_empty() { "[" } else { "," });
+            body.append(message);
+        }
+        if body.is_empty() {
+            return Ok(Answered::Nothing);
+        }
+        body.push("]");
+        Ok(Answered::Message { status: StatusCode::OK, body })
+    }
+
+    /// One message.
+    ///
+    /// # Errors
+    /// When it is no message at all, so that there is no id to answer to.
+    async fn message(&self, headers: &HeaderMap, value: &RawValue) -> Result<Answered, RpcError> {
+        let message = Message::parse(value)?;
+        if !message.is_version_2() {
+            return Err(RpcError::new(code::INVALID_REQUEST, "the message must have \"jsonrpc\": \"2.0\""));
+        }
+        if message.is_response() {
+            return response_of_client(headers);
+        }
+        let Some(method) = message.method_name() else {
+            return Err(RpcError::new(code::INVALID_REQUEST, "the message has no method"));
+        };
+        let Some(id) = message.id else {
+            record(&self.server, "notification", "none", Outcome::Ok, self.started);
+            return Ok(Answered::Nothing);
+        };
+        if message.valid_id().is_none() {
+            return Err(RpcError::new(code::INVALID_REQUEST, "the id must be a string or an integer"));
+        }
+        let (reply, is_modern) = self.request(headers, &message, &method).await;
+        let tool = reply.tool.map_or("none", crate::tools::ToolKind::name);
+        record(&self.server, method_label(&method), tool, reply.outcome, self.started);
+        let status = match &reply.body {
+            ReplyBody::Result(_) => StatusCode::OK,
+            // Malformed metadata is told by the status as well; other wrong params are told in the answer alone.
+            ReplyBody::Error(error) if is_modern.is_none() && error.code == code::INVALID_PARAMS => {
+                StatusCode::BAD_REQUEST
+            }
+            ReplyBody::Error(error) => respond::error_status(error, is_modern != Some(false)),
+            ReplyBody::Unauthorized(challenge) => {
+                let challenge = challenge.clone();
+                return Ok(Answered::Challenge(challenge, respond::envelope(id, reply.body)));
+            }
+        };
+        Ok(Answered::Message { status, body: respond::envelope(id, reply.body) })
+    }
+
+    /// Answers a request, and tells whether it was a modern one; `None` when its version could not be decided.
+    async fn request(
+        &self,
+        headers: &HeaderMap,
+        message: &Message<'_>,
+        method: &str,
+    ) -> (Reply, Option<bool>) {
+        let spoken = match era::decide(headers, message, method) {
+            Ok(spoken) => spoken,
+            Err(error) => {
+                let body = ReplyBody::Error(error);
+                return (Reply { body, tool: None, outcome: Outcome::InvalidRequest }, None);
+            }
+        };
+        let is_modern = spoken.version.era() == Era::Modern;
+        self.cancels.store(is_modern, Ordering::Relaxed);
+        let none: &RawValue = serde_json::from_str(NO_CAPABILITIES).expect("an empty object is JSON");
+        let request = Request {
+            version: spoken.version,
+            method,
+            params: message.params,
+            client_capabilities: spoken.client_capabilities.unwrap_or(none),
+            trace: spoken.trace,
+        };
+        (self.server.dispatcher.handle(&self.caller, &request).await, Some(is_modern))
+    }
+}
+
+/// A client posts a response only to answer a request of the server. This server makes none: an older client's is
+/// taken and dropped, in the modern era there is no such message.
+fn response_of_client(headers: &HeaderMap) -> Result<Answered, RpcError> {
+    match era::header_version(headers)? {
+        Some(version) if version.era() == Era::Modern => Err(RpcError::new(
+            code::INVALID_REQUEST,
+            "this server sends no requests, so there is nothing to respond to",
+        )),
+        _ => Ok(Answered::Nothing),
+    }
+}
+
+fn of_fault(fault: &JsonFault) -> RpcError {
+    let code = match fault {
+        JsonFault::Syntax(_) => code::PARSE_ERROR,
+        JsonFault::DuplicateKey | JsonFault::TooDeep(_) | JsonFault::TooManyKeys(_) => code::INVALID_REQUEST,
+    };
+    RpcError::new(code, fault.to_string())
+}
+
+fn rejected(server: &Server, rejection: Rejection, started: Instant) -> Response {
+    record(server, "other", "none", Outcome::InvalidRequest, started);
+    rejection.into_response()
+}
+
+/// The method for logs and metrics: ours, or a word for all others.
+fn method_label(method: &str) -> &'static str {
+    let known = ["tools/call", "tools/list", "server/discover", "initialize", "ping"];
+    known.into_iter().find(|name| *name == method).unwrap_or("other")
+}
+
+/// The one log line and the counters of a request.
+fn record(server: &Server, method: &'static str, tool: &'static str, outcome: Outcome, started: Instant) {
+    let took = started.elapsed();
+    server.metrics.count_request(method, tool, outcome, took);
+    let (outcome, ms) = (outcome.as_str(), took.as_micros() as f64 / 1000.0);
+    tracing::info!(method, tool, outcome, ms, "{method} {tool} {outcome} {ms} ms");
+}

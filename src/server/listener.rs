@@ -1,0 +1,109 @@
+//! The accept loop: connections with deadlines and a bound, and a drain at the end.
+//!
+//! axum's own loop has no timer, so a client that sends half a header would hold its connection for ever.
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::ServiceExt;
+
+/// Limits of one listener.
+#[derive(Clone, Copy, Debug)]
+pub struct ServeOptions {
+    /// Most open connections; more wait to be accepted.
+    pub connections_max: usize,
+    /// How long the headers of a request may take.
+    pub header_timeout: Duration,
+    /// How long requests in flight may go on after shutdown began.
+    pub drain_timeout: Duration,
+}
+
+impl ServeOptions {
+    /// For a listener that only this machine uses.
+    pub fn small() -> Self {
+        Self {
+            connections_max: 64,
+            header_timeout: Duration::from_secs(60),
+            drain_timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Serves until `shutdown` completes, then accepts no more and lets requests in flight finish.
+///
+/// Returns whether all of them did within the drain timeout.
+pub async fn serve(
+    listener: TcpListener,
+    router: Router,
+    options: ServeOptions,
+    shutdown: impl Future<Output = ()>,
+) -> bool {
+    let permits = Arc::new(Semaphore::new(options.connections_max));
+    let graceful = GracefulShutdown::new();
+    let mut shutdown = std::pin::pin!(shutdown);
+    loop {
+        let (stream, permit) = tokio::select! {
+            biased;
+            () = &mut shutdown => break,
+            accepted = accept(&listener, &permits) => accepted,
+        };
+        connect(stream, permit, router.clone(), options, &graceful);
+    }
+    drop(listener);
+    tokio::time::timeout(options.drain_timeout, graceful.shutdown()).await.is_ok()
+}
+
+/// The next connection, once there is room for it.
+async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+    let permit = Arc::clone(permits).acquire_owned().await.expect("the semaphore is never closed");
+    loop {
+        match listener.accept().await {
+            Ok((stream, _peer)) => return (stream, permit),
+            Err(error) => {
+                // Out of file descriptors, or a peer that is gone: neither gets better by trying at once.
+                tracing::warn!(kind = %error.kind(), "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+fn connect(
+    stream: TcpStream,
+    permit: OwnedSemaphorePermit,
+    router: Router,
+    options: ServeOptions,
+    graceful: &GracefulShutdown,
+) {
+    let _best_effort = stream.set_nodelay(true);
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+        let router = router.clone();
+        async move {
+            Ok::<_, Infallible>(
+                router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {}),
+            )
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.header_timeout)
+        .max_headers(64)
+        .max_buf_size(64 * 1024)
+        .serve_connection(TokioIo::new(stream), service);
+    let connection = graceful.watch(connection);
+    tokio::spawn(async move {
+        // A connection that breaks is the client's business.
+        let _outcome = connection.await;
+        drop(permit);
+    });
+}

@@ -1,0 +1,34 @@
+//! Log setup.
+//!
+//! One line a request at `info`, the rest at `debug`. The HTTP crates below us may print headers, so they stay at
+//! `warn` whatever level is asked for.
+
+use tracing::Level;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Sends log lines of this crate at `level` and above to standard error. Does nothing when logs are set up already.
+pub fn init(format: LogFormat, level: Level) {
+    let filter = Targets::new().with_target("toolsearch_proxy", level).with_default(Level::WARN.min(level));
+    let layer = match format {
+        LogFormat::Text => fmt::layer().with_target(false).with_writer(std::io::stderr).boxed(),
+        LogFormat::Json => fmt::layer()
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_writer(std::io::stderr)
+            .boxed(),
+    };
+    let _already_set = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
+}

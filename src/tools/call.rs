@@ -1,0 +1,150 @@
+//! `call_read_tool` and `call_write_tool`: one call, gated, sent at most once, its result unchanged.
+
+use super::arguments::Violation;
+use super::describe::NEAREST_MAX;
+use super::refusal::Refusal;
+use super::request::{self, CallArguments};
+use super::{Stop, ToolKind, ToolReply, ToolRequest, Toolbox, for_the_client, suggest};
+use crate::caller::Caller;
+use crate::catalog::{Catalog, IndexedTool, Named};
+use crate::upstream::{ToolCall, UpstreamError};
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+const EXPECTED: &str = r#"{"name": "exact name of the tool", "arguments": {…}}"#;
+
+/// A call that passed all gates.
+pub(super) struct Gated<'a> {
+    pub(super) tool: &'a IndexedTool,
+    pub(super) arguments: Cow<'a, RawValue>,
+}
+
+impl Toolbox {
+    pub(super) async fn call_one(
+        &self,
+        caller: &Caller,
+        request: &ToolRequest<'_>,
+    ) -> Result<ToolReply, Stop> {
+        let call: CallArguments<'_> = request::parse(request.arguments, EXPECTED)?;
+        let catalog = self.catalog(caller).await?;
+        let is_read = request.tool == ToolKind::Read;
+        let gated = self.gate(&catalog, &call, is_read)?;
+        match self.send(caller, request, &gated).await {
+            Ok(result) => Ok(ToolReply::Upstream(result)),
+            Err(error) => Err(match for_the_client(&error) {
+                Some(failure) => Stop::Failed(failure),
+                None => Stop::Upstream(explain(&error, gated.tool, is_read)),
+            }),
+        }
+    }
+
+    /// The three gates: known to this caller, read-only where it must be, arguments that fit.
+    pub(super) fn gate<'a>(
+        &self,
+        catalog: &'a Catalog,
+        call: &'a CallArguments<'_>,
+        must_be_read_only: bool,
+    ) -> Result<Gated<'a>, Refusal> {
+        let named = catalog.named(&call.name).ok_or_else(|| unknown_tool(catalog, &call.name))?;
+        if must_be_read_only && !named.is_read_only() {
+            return Err(Refusal::new(format!(
+                "'{}' is not marked read-only. Call it with call_write_tool.",
+                named.first().name()
+            )));
+        }
+        let arguments = call.object().map_err(|refusal| refusal.with_schema(named.first().input_schema()))?;
+        self.check_arguments(named, &arguments)?;
+        Ok(Gated { tool: named.first(), arguments })
+    }
+
+    /// Arguments must fit one of the definitions that share the name; usually there is one.
+    fn check_arguments(&self, named: Named<'_>, arguments: &RawValue) -> Result<(), Refusal> {
+        let mut first_problems: Option<Vec<Violation>> = None;
+        for tool in named.tools() {
+            match self.schemas.of(tool).check(arguments) {
+                Ok(_) => return Ok(()),
+                Err(problems) => {
+                    first_problems.get_or_insert(problems);
+                }
+            }
+        }
+        let tool = named.first();
+        Err(Refusal::new(format!(
+            "The arguments do not fit the input schema of '{}'. Nothing was called.",
+            tool.name()
+        ))
+        .with_problems(first_problems.unwrap_or_default())
+        .with_schema(tool.input_schema()))
+    }
+
+    /// Sends a gated call, and draws the consequences of its failure for the cache.
+    pub(super) async fn send(
+        &self,
+        caller: &Caller,
+        request: &ToolRequest<'_>,
+        gated: &Gated<'_>,
+    ) -> Result<Bytes, UpstreamError> {
+        let call = ToolCall {
+            name: gated.tool.name(),
+            arguments: &gated.arguments,
+            param_headers: gated.tool.param_headers(),
+            client_capabilities: request.client_capabilities,
+            trace: request.trace,
+            input_responses: request.input_responses,
+            request_state: request.request_state,
+        };
+        let result = self.upstream.call_tool(caller, call).await;
+        match &result {
+            Err(UpstreamError::Unauthorized(_)) => self.catalogs.evict(caller),
+            // The listing may be out of date: the tool is gone, or its schema has changed.
+            Err(UpstreamError::Rpc(failure))
+                if failure.is_invalid_params() || failure.is_header_mismatch() =>
+            {
+                self.catalogs.refresh(caller);
+            }
+            _ => {}
+        }
+        result
+    }
+}
+
+fn unknown_tool(catalog: &Catalog, name: &str) -> Refusal {
+    if let Some(meant) = suggest::typo_of(name, catalog.names()) {
+        return Refusal::new(format!(
+            "There is no tool of that name. Did you mean '{meant}'? Nothing was called."
+        ))
+        .with_nearest(vec![meant.to_owned()]);
+    }
+    let nearest = suggest::nearest(name, catalog.names(), NEAREST_MAX);
+    Refusal::new(
+        "There is no tool of that name. Use search_tools to find the exact name. Nothing was called.",
+    )
+    .with_nearest(nearest.into_iter().map(str::to_owned).collect())
+}
+
+/// An upstream failure in words for the model: what happened, whether anything was done, what to do.
+pub(super) fn explain(error: &UpstreamError, tool: &IndexedTool, is_read: bool) -> Refusal {
+    if let UpstreamError::Rpc(failure) = error
+        && failure.is_invalid_params()
+    {
+        return Refusal::new(format!("The upstream refused the call: {}", failure.message))
+            .with_schema(tool.input_schema());
+    }
+    let what = match error {
+        UpstreamError::Rpc(failure) => format!("The upstream answered with an error: {}", failure.message),
+        error => {
+            let mut text = error.to_string();
+            text.replace_range(..1, &text[..1].to_uppercase());
+            text
+        }
+    };
+    let then = match (is_read, error.was_not_executed(), matches!(error, UpstreamError::TooLarge(_))) {
+        (_, _, true) => "Ask for less, for instance with a filter or a smaller page.",
+        (_, true, _) => "Nothing was executed. Try again later.",
+        (true, ..) => "Try again later.",
+        (false, ..) => "It is not known whether the call was executed: check before you repeat it.",
+    };
+    let stop = if what.ends_with(['.', '!', '?']) { "" } else { "." };
+    Refusal::new(format!("{what}{stop} {then}"))
+}

@@ -1,0 +1,86 @@
+//! `describe_tool`: whole definitions, as the upstream gave them.
+
+use super::refusal::Refusal;
+use super::text::ObjectText;
+use super::{Stop, ToolReply, Toolbox, request, suggest};
+use crate::caller::Caller;
+use crate::catalog::Catalog;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+/// Most names of one call.
+const NAMES_MAX: usize = 10;
+/// Most suggestions for a name that is not there.
+pub(super) const NEAREST_MAX: usize = 3;
+
+const EXPECTED: &str = r#"{"names": ["…"]} with up to 10 exact names of tools"#;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DescribeArguments<'a> {
+    /// Models send a single name under either word.
+    #[serde(borrow, alias = "name")]
+    names: Names<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Names<'a> {
+    Many(#[serde(borrow)] Vec<Cow<'a, str>>),
+    One(#[serde(borrow)] Cow<'a, str>),
+}
+
+impl Toolbox {
+    pub(super) async fn describe(
+        &self,
+        caller: &Caller,
+        arguments: Option<&RawValue>,
+    ) -> Result<ToolReply, Stop> {
+        let arguments: DescribeArguments<'_> = request::parse(arguments, EXPECTED)?;
+        let mut names = match arguments.names {
+            Names::Many(names) => names,
+            Names::One(name) => vec![name],
+        };
+        if names.is_empty() || names.len() > NAMES_MAX {
+            return Err(Refusal::new(format!("Send {EXPECTED}.")).into());
+        }
+        let mut seen = std::collections::HashSet::new();
+        names.retain(|name| seen.insert(name.clone()));
+        let catalog = self.catalog(caller).await?;
+        let mut definitions: Vec<&str> = Vec::new();
+        let (mut unknown, mut unchecked) = (Vec::new(), Vec::new());
+        for name in &names {
+            let Some(named) = catalog.named(name) else {
+                unknown.push(unknown_name(&catalog, name));
+                continue;
+            };
+            for tool in named.tools() {
+                definitions.push(tool.definition());
+                if let Some(reason) = self.schemas.of(tool).unchecked() {
+                    let mut note = ObjectText::new();
+                    note.text("name", name);
+                    note.text("reason", &reason.to_string());
+                    unchecked.push(note.finish());
+                }
+            }
+        }
+        let mut out = ObjectText::new();
+        out.list("tools", &definitions);
+        if !unknown.is_empty() {
+            out.list("unknown", &unknown);
+        }
+        if !unchecked.is_empty() {
+            out.list("argumentsNotCheckedHere", &unchecked);
+        }
+        Ok(ToolReply::Own { text: out.finish(), is_error: definitions.is_empty() })
+    }
+}
+
+fn unknown_name(catalog: &Catalog, name: &str) -> String {
+    let nearest = suggest::nearest(name, catalog.names(), NEAREST_MAX);
+    let mut out = ObjectText::new();
+    out.text("name", name);
+    out.texts("nearest", &nearest);
+    out.finish()
+}

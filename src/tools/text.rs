@@ -1,0 +1,117 @@
+//! Writes compact JSON with raw pieces in it, and cuts text where a reader would.
+
+/// A JSON object under construction. Values that are already JSON go in as they are.
+pub(super) struct ObjectText(String);
+
+impl ObjectText {
+    pub(super) fn new() -> Self {
+        Self("{".to_owned())
+    }
+
+    fn key(&mut self, key: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push('"');
+        self.0.push_str(key);
+        self.0.push_str("\":");
+    }
+
+    pub(super) fn text(&mut self, key: &str, value: &str) {
+        self.key(key);
+        self.0.push_str(&quoted(value));
+    }
+
+    pub(super) fn flag(&mut self, key: &str, value: bool) {
+        self.raw(key, if value { "true" } else { "false" });
+    }
+
+    pub(super) fn texts(&mut self, key: &str, values: &[impl AsRef<str>]) {
+        self.list(key, values.iter().map(|value| quoted(value.as_ref())));
+    }
+
+    /// A value that is JSON already.
+    pub(super) fn raw(&mut self, key: &str, json: &str) {
+        self.key(key);
+        self.0.push_str(json);
+    }
+
+    /// An array of values that are JSON already.
+    pub(super) fn list(&mut self, key: &str, items: impl IntoIterator<Item = impl AsRef<str>>) {
+        self.key(key);
+        self.0.push('[');
+        for (i, item) in items.into_iter().enumerate() {
+            if i > 0 {
+                self.0.push(',');
+            }
+            self.0.push_str(item.as_ref());
+        }
+        self.0.push(']');
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
+
+/// Text as a JSON string.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("text serialises")
+}
+
+/// The text up to `chars_max` characters, cut behind a sentence where there is one, else behind a word and marked
+/// with an ellipsis. White space runs become one space.
+pub(super) fn shortened(text: &str, chars_max: usize) -> String {
+    let mut flat = String::with_capacity(text.len().min(chars_max * 4));
+    for word in text.split_whitespace() {
+        if !flat.is_empty() {
+            flat.push(' ');
+        }
+        flat.push_str(word);
+        if flat.len() > chars_max * 8 {
+            break;
+        }
+    }
+    let Some((cut, _)) = flat.char_indices().nth(chars_max) else { return flat };
+    let kept = &flat[..cut];
+    // A first sentence of a few words says too little to stop there.
+    if let Some(end) = sentence_end(kept).filter(|end| *end >= cut / 4) {
+        return kept[..end].to_owned();
+    }
+    let word_end = kept.rfind(' ').filter(|end| *end >= cut / 2).unwrap_or(cut);
+    format!("{}…", kept[..word_end].trim_end_matches([',', ';', ':', ' ']))
+}
+
+/// The index behind the last full stop of the text.
+fn sentence_end(text: &str) -> Option<usize> {
+    let latin = [". ", "! ", "? "].into_iter().filter_map(|stop| text.rfind(stop).map(|at| at + 1));
+    let wide = ["。", "！", "？"].into_iter().filter_map(|stop| text.rfind(stop).map(|at| at + stop.len()));
+    latin.chain(wide).max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_compact_and_escaped() {
+        let mut object = ObjectText::new();
+        object.text("a", "x\"\n");
+        object.flag("b", true);
+        object.raw("c", "[1]");
+        object.texts("d", &["e"]);
+        assert_eq!(object.finish(), r#"{"a":"x\"\n","b":true,"c":[1],"d":["e"]}"#);
+        assert_eq!(ObjectText::new().finish(), "{}");
+    }
+
+    #[test]
+    fn text_is_cut_behind_a_sentence_or_a_word() {
+        assert_eq!(shortened("Short.\n\n  Text", 300), "Short. Text");
+        assert_eq!(shortened("One sentence here. Two sentence here.", 30), "One sentence here.");
+        assert_eq!(shortened("word word word, word", 16), "word word word…");
+        assert_eq!(shortened("ąčęėįšųūž", 3), "ąčę…");
+        assert_eq!(shortened("一句话很长很长。第二句话很长很长", 10), "一句话很长很长。");
+        assert_eq!(shortened("", 3), "");
+    }
+}

@@ -1,0 +1,121 @@
+//! Reads the body of an answer: one JSON message or a stream of events, within limits.
+
+use super::error::UpstreamError;
+use crate::mcp::SseDecoder;
+use bytes::{Bytes, BytesMut};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+
+/// Most events that one answer may be spread over.
+const EVENTS_MAX: usize = 10_000;
+
+/// The messages of one answer, in order.
+pub(super) struct Messages {
+    response: reqwest::Response,
+    bytes_max: usize,
+    bytes_read: usize,
+    form: Form,
+}
+
+enum Form {
+    /// Nothing significant was read so far.
+    Unknown,
+    Json(BytesMut),
+    Sse {
+        decoder: SseDecoder,
+        events: std::vec::IntoIter<Bytes>,
+        count: usize,
+    },
+    Done,
+}
+
+impl Messages {
+    /// # Errors
+    /// When the body is compressed, which was not asked for: a small body could be made to grow without end.
+    pub(super) fn new(response: reqwest::Response, bytes_max: usize) -> Result<Self, UpstreamError> {
+        let encoding = response.headers().get(CONTENT_ENCODING);
+        if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+            return Err(UpstreamError::Invalid("it is compressed, which was not asked for"));
+        }
+        if response.content_length().is_some_and(|length| length > bytes_max as u64) {
+            return Err(UpstreamError::TooLarge(bytes_max));
+        }
+        Ok(Self { response, bytes_max, bytes_read: 0, form: Form::Unknown })
+    }
+
+    /// Whether the answer turned out to be a stream of events.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(self.form, Form::Sse { .. })
+    }
+
+    /// The next message; `None` at the end of the body.
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, UpstreamError> {
+        loop {
+            if let Form::Sse { events, count, .. } = &mut self.form {
+                // Events without data keep a stream alive and say nothing.
+                if let Some(event) = events.by_ref().find(|event| !event.is_empty()) {
+                    *count += 1;
+                    if *count > EVENTS_MAX {
+                        return Err(UpstreamError::Invalid("its stream has more than 10,000 events"));
+                    }
+                    return Ok(Some(event));
+                }
+            }
+            if matches!(self.form, Form::Done) {
+                return Ok(None);
+            }
+            match self.response.chunk().await.map_err(|_| UpstreamError::Cut)? {
+                Some(chunk) => self.take(chunk)?,
+                None => return Ok(self.end()),
+            }
+        }
+    }
+
+    fn take(&mut self, chunk: Bytes) -> Result<(), UpstreamError> {
+        self.bytes_read += chunk.len();
+        if self.bytes_read > self.bytes_max {
+            return Err(UpstreamError::TooLarge(self.bytes_max));
+        }
+        if matches!(self.form, Form::Unknown) {
+            self.form = self.decide(&chunk);
+        }
+        match &mut self.form {
+            Form::Unknown | Form::Done => {}
+            Form::Json(body) if body.is_empty() => *body = BytesMut::from(chunk),
+            Form::Json(body) => body.extend_from_slice(&chunk),
+            Form::Sse { decoder, events, .. } => {
+                let mut found = Vec::new();
+                decoder.push(&chunk, &mut found).map_err(|fault| UpstreamError::TooLarge(fault.0))?;
+                *events = found.into_iter();
+            }
+        }
+        Ok(())
+    }
+
+    /// Servers mislabel their bodies, so the first significant byte decides: JSON starts with a bracket, events never
+    /// do.
+    fn decide(&self, chunk: &[u8]) -> Form {
+        let Some(first) = chunk.iter().find(|byte| !byte.is_ascii_whitespace()) else { return Form::Unknown };
+        let content_type =
+            self.response.headers().get(CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
+        let says_sse =
+            content_type.len() >= 17 && content_type[..17].eq_ignore_ascii_case(b"text/event-stream");
+        let looks_sse = [&b"data"[..], b"event", b"id", b"retry", b":"]
+            .iter()
+            .any(|field| chunk.trim_ascii_start().starts_with(field));
+        if !matches!(first, b'{' | b'[') && (says_sse || looks_sse) {
+            return Form::Sse {
+                decoder: SseDecoder::new(self.bytes_max),
+                events: Vec::new().into_iter(),
+                count: 0,
+            };
+        }
+        Form::Json(BytesMut::new())
+    }
+
+    fn end(&mut self) -> Option<Bytes> {
+        match std::mem::replace(&mut self.form, Form::Done) {
+            Form::Json(body) => Some(body.freeze()),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What can go wrong on the way to the upstream and back.
+
+use crate::mcp::code;
+use http::HeaderValue;
+use std::time::Duration;
+
+/// A refusal of the caller's credentials, to be relayed so that the client's login can start.
+#[derive(Clone, Debug)]
+pub struct Challenge {
+    /// 401 or 403.
+    pub status: u16,
+    /// All `WWW-Authenticate` values, unchanged.
+    pub www_authenticate: Vec<HeaderValue>,
+}
+
+/// A JSON-RPC error of the upstream.
+#[derive(Clone, Debug)]
+pub struct RpcFailure {
+    /// The upstream's code.
+    pub code: i64,
+    /// The upstream's text: for the caller, never for a log.
+    pub message: String,
+    /// The upstream's data, raw JSON.
+    pub data: Option<String>,
+}
+
+impl RpcFailure {
+    /// Whether the upstream does not know the tool or does not like the arguments.
+    pub fn is_invalid_params(&self) -> bool {
+        self.code == code::INVALID_PARAMS
+    }
+
+    /// Whether the upstream missed a header that the tool's schema asks for.
+    pub fn is_header_mismatch(&self) -> bool {
+        self.code == code::HEADER_MISMATCH
+    }
+}
+
+/// Why the upstream gave no result. Clonable, since callers who wait for the same listing share its error.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// The credentials were refused.
+    #[error("the upstream answered HTTP {}", .0.status)]
+    Unauthorized(Challenge),
+    /// No connection: nothing was sent.
+    #[error("the upstream can't be reached")]
+    Unreachable,
+    /// No answer in time.
+    #[error("the upstream did not answer within {}", humantime::format_duration(*.0))]
+    TimedOut(Duration),
+    /// The connection or the stream ended before the answer was whole.
+    #[error("the upstream's answer ended before it was complete")]
+    Cut,
+    /// An HTTP error without a JSON-RPC error in it.
+    #[error("the upstream answered HTTP {0}")]
+    Status(u16),
+    /// Something that is not an MCP answer; the text says what.
+    #[error("the upstream's answer is not valid MCP: {0}")]
+    Invalid(&'static str),
+    /// The answer is larger than allowed, in bytes.
+    #[error("the upstream's answer is larger than {0} bytes")]
+    TooLarge(usize),
+    /// The listing breaks a limit; the text says which.
+    #[error("the upstream's tool listing {0}")]
+    Listing(&'static str),
+    /// The upstream no longer knows the session. Nothing was executed.
+    #[error("the upstream had forgotten the session")]
+    SessionLost,
+    /// The upstream speaks no version that the proxy speaks.
+    #[error("the upstream speaks no protocol version that this proxy speaks")]
+    NoCommonVersion,
+    /// The upstream's own JSON-RPC error.
+    #[error("the upstream answered with JSON-RPC error {}", .0.code)]
+    Rpc(RpcFailure),
+}
+
+impl UpstreamError {
+    /// Whether a tool call that ended so was certainly not executed by the upstream. Otherwise nobody here knows.
+    pub fn was_not_executed(&self) -> bool {
+        match self {
+            Self::Unauthorized(_) | Self::Unreachable | Self::SessionLost | Self::NoCommonVersion => true,
+            Self::Status(status) => matches!(status, 400 | 404 | 405 | 406 | 413 | 415 | 429),
+            Self::Rpc(failure) => matches!(
+                failure.code,
+                code::PARSE_ERROR
+                    | code::INVALID_REQUEST
+                    | code::METHOD_NOT_FOUND
+                    | code::INVALID_PARAMS
+                    | code::HEADER_MISMATCH
+                    | code::MISSING_CAPABILITY
+                    | code::UNSUPPORTED_VERSION
+            ),
+            _ => false,
+        }
+    }
+
+    /// A short name for logs and metrics: a closed set.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Unauthorized(_) => "unauthorized",
+            Self::Unreachable => "unreachable",
+            Self::TimedOut(_) => "timed_out",
+            Self::Cut => "cut",
+            Self::Status(_) => "status",
+            Self::Invalid(_) => "invalid",
+            Self::TooLarge(_) => "too_large",
+            Self::Listing(_) => "listing",
+            Self::SessionLost => "session_lost",
+            Self::NoCommonVersion => "no_common_version",
+            Self::Rpc(_) => "rpc",
+        }
+    }
+}

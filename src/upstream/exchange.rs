@@ -1,0 +1,237 @@
+//! One request and its answer: a POST, its headers, and the message that carries our id.
+
+use super::body::Messages;
+use super::error::{Challenge, RpcFailure, UpstreamError};
+use super::wire;
+use crate::caller::Caller;
+use crate::mcp::{self, Answer, Era, Message, ProtocolVersion, names};
+use bytes::Bytes;
+use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use std::time::Duration;
+use url::Url;
+
+/// Longest response text of a status code that is relayed as an error.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+
+/// A request that is ready to be sent.
+pub(super) struct Request<'a> {
+    pub(super) method: &'static str,
+    /// A raw JSON object.
+    pub(super) params: &'a str,
+    pub(super) version: ProtocolVersion,
+    pub(super) session: Option<&'a HeaderValue>,
+    /// `Mcp-Name` and `Mcp-Param-*`.
+    pub(super) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(super) timeout: Duration,
+    pub(super) bytes_max: usize,
+}
+
+/// What came back for a request that was answered.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// The raw result.
+    pub(super) result: Bytes,
+    /// The session that the answer names.
+    pub(super) session: Option<HeaderValue>,
+}
+
+/// The connection pool and where it leads. The only place that sends anything to the upstream.
+#[derive(Clone)]
+pub(super) struct Wire {
+    pub(super) client: reqwest::Client,
+    pub(super) url: Url,
+}
+
+impl Wire {
+    /// Sends one request and waits for its answer.
+    pub(super) async fn send(&self, caller: &Caller, request: Request<'_>) -> Result<Reply, UpstreamError> {
+        let timeout = request.timeout;
+        tokio::time::timeout(timeout, self.send_unbounded(caller, request))
+            .await
+            .unwrap_or(Err(UpstreamError::TimedOut(timeout)))
+    }
+
+    async fn send_unbounded(&self, caller: &Caller, request: Request<'_>) -> Result<Reply, UpstreamError> {
+        let id = wire::fresh_id();
+        let body = wire::request(&id, request.method, request.params);
+        let mut headers = base_headers(caller, request.version, request.session);
+        if request.version.era() == Era::Modern {
+            headers.insert(names::METHOD, HeaderValue::from_static(request.method));
+        }
+        headers.extend(request.headers);
+        let response = self.post(headers, body).await?;
+        let status = response.status();
+        if matches!(status.as_u16(), 401 | 403) {
+            return Err(challenge(&response));
+        }
+        if status.is_redirection() || status == http::StatusCode::SWITCHING_PROTOCOLS {
+            return Err(UpstreamError::Status(status.as_u16()));
+        }
+        let session = response.headers().get(names::SESSION_ID).cloned();
+        let failed = !status.is_success();
+        let bytes_max = if failed { ERROR_BYTES_MAX.min(request.bytes_max) } else { request.bytes_max };
+        let answer = self.answer(caller, &request.version, request.session, response, &id, bytes_max).await;
+        match answer {
+            // Whatever was wrong with the body, the status says more.
+            Err(UpstreamError::Cut | UpstreamError::Invalid(_) | UpstreamError::TooLarge(_)) if failed => {
+                Err(if status.as_u16() == 404 && request.session.is_some() {
+                    UpstreamError::SessionLost
+                } else {
+                    UpstreamError::Status(status.as_u16())
+                })
+            }
+            Err(UpstreamError::Rpc(_)) if status.as_u16() == 404 && request.session.is_some() => {
+                Err(UpstreamError::SessionLost)
+            }
+            answer => answer.map(|result| Reply { result, session }),
+        }
+    }
+
+    /// Posts something that has no answer, and looks only at whether it was refused.
+    pub(super) async fn notify(
+        &self,
+        caller: &Caller,
+        version: ProtocolVersion,
+        session: Option<&HeaderValue>,
+        body: String,
+        timeout: Duration,
+    ) -> Result<(), UpstreamError> {
+        let send = async {
+            let response = self.post(base_headers(caller, version, session), body).await?;
+            match response.status().as_u16() {
+                401 | 403 => Err(challenge(&response)),
+                _ => Ok(()),
+            }
+        };
+        tokio::time::timeout(timeout, send).await.unwrap_or(Err(UpstreamError::TimedOut(timeout)))
+    }
+
+    /// Ends a legacy session. Best effort: a server may not allow it.
+    pub(super) async fn delete_session(
+        &self,
+        caller: &Caller,
+        version: ProtocolVersion,
+        session: &HeaderValue,
+    ) {
+        let headers = base_headers(caller, version, Some(session));
+        let request = self.client.delete(self.url.clone()).headers(headers).send();
+        let _outcome = tokio::time::timeout(Duration::from_secs(5), request).await;
+    }
+
+    async fn post(&self, headers: HeaderMap, body: String) -> Result<reqwest::Response, UpstreamError> {
+        self.client.post(self.url.clone()).headers(headers).body(body).send().await.map_err(|error| {
+            // Anything after the connection stood may have reached the upstream.
+            if error.is_connect() { UpstreamError::Unreachable } else { UpstreamError::Cut }
+        })
+    }
+
+    /// Reads messages until the one that answers `id`.
+    async fn answer(
+        &self,
+        caller: &Caller,
+        version: &ProtocolVersion,
+        session: Option<&HeaderValue>,
+        response: reqwest::Response,
+        id: &str,
+        bytes_max: usize,
+    ) -> Result<Bytes, UpstreamError> {
+        let failed = !response.status().is_success();
+        let mut messages = Messages::new(response, bytes_max)?;
+        while let Some(text) = messages.next().await? {
+            let message = parse(&text)?;
+            match mcp::parse_answer(&message, id, failed && !messages.is_stream()) {
+                Some(Answer::Result(result)) => return Ok(text.slice_ref(result.get().as_bytes())),
+                Some(Answer::Error(error)) => {
+                    return Err(UpstreamError::Rpc(RpcFailure {
+                        code: error.code,
+                        message: error.message.into_owned(),
+                        data: error.data.map(|data| data.get().to_owned()),
+                    }));
+                }
+                // A stream may hold notifications, and a legacy one requests; one body holds one answer, and an
+                // answer to somebody else means that this connection is out of step.
+                None if messages.is_stream() => {
+                    if version.era() == Era::Legacy
+                        && let Some(reply) = reply_to_server_request(&message)
+                    {
+                        self.reply_in_background(caller, *version, session, reply);
+                    }
+                }
+                None => return Err(UpstreamError::Invalid("it answers another request")),
+            }
+        }
+        Err(UpstreamError::Cut)
+    }
+
+    /// A server's request is answered on a POST of its own, beside the call that it came with.
+    fn reply_in_background(
+        &self,
+        caller: &Caller,
+        version: ProtocolVersion,
+        session: Option<&HeaderValue>,
+        reply: String,
+    ) {
+        let (wire, caller, session) = (self.clone(), caller.clone(), session.cloned());
+        tokio::spawn(async move {
+            let sent = wire.notify(&caller, version, session.as_ref(), reply, Duration::from_secs(5)).await;
+            if let Err(error) = sent {
+                tracing::debug!(error = error.kind(), "a request of the upstream could not be answered");
+            }
+        });
+    }
+}
+
+fn parse(text: &Bytes) -> Result<Message<'_>, UpstreamError> {
+    let invalid = if text.trim_ascii_start().starts_with(b"<") {
+        UpstreamError::Invalid("it is HTML or XML, so the URL is probably not an MCP endpoint")
+    } else {
+        UpstreamError::Invalid("it is not a JSON-RPC message")
+    };
+    let raw = serde_json::from_slice(text).map_err(|_| {
+        // JSON that stops in the middle was cut off; anything else was never JSON.
+        let starts = text.trim_ascii_start().first();
+        if text.is_empty() || (starts == Some(&b'{') && !text.trim_ascii_end().ends_with(b"}")) {
+            UpstreamError::Cut
+        } else {
+            invalid.clone()
+        }
+    })?;
+    Message::parse(raw).map_err(|_| invalid)
+}
+
+/// The headers of every request: of the caller's only `Authorization`, the rest is ours.
+fn base_headers(caller: &Caller, version: ProtocolVersion, session: Option<&HeaderValue>) -> HeaderMap {
+    let mut headers = HeaderMap::with_capacity(12);
+    headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(names::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
+    if let Some(authorization) = caller.authorization() {
+        headers.insert(AUTHORIZATION, authorization.clone());
+    }
+    if let Some(session) = session {
+        headers.insert(names::SESSION_ID, session.clone());
+    }
+    headers
+}
+
+fn challenge(response: &reqwest::Response) -> UpstreamError {
+    UpstreamError::Unauthorized(Challenge {
+        status: response.status().as_u16(),
+        www_authenticate: response.headers().get_all(WWW_AUTHENTICATE).iter().cloned().collect(),
+    })
+}
+
+/// The answer to a request of a legacy server: a ping gets its pong, and nothing else was offered.
+fn reply_to_server_request(message: &Message<'_>) -> Option<String> {
+    let id = message.valid_id()?.get();
+    let method = message.method_name()?;
+    Some(if method == "ping" {
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
+    } else {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"this client declared no such capability"}}}}"#
+        )
+    })
+}

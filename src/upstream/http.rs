@@ -1,0 +1,342 @@
+//! [`HttpUpstream`]: an upstream over streamable HTTP, modern or legacy.
+
+use super::era::{self, EraMemory, Verdict};
+use super::error::UpstreamError;
+use super::exchange::{Reply, Request, Wire};
+use super::session::{Session, Sessions};
+use super::{Listing, ToolCall, Upstream, wire};
+use crate::caller::Caller;
+use crate::mcp::{
+    Era, ProtocolVersion, ResultType, TraceContext, code, encode_header_text, from_object, names,
+};
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt};
+use http::{HeaderName, HeaderValue};
+use std::collections::HashSet;
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use url::Url;
+
+/// How to reach the upstream, and what it may cost.
+#[derive(Clone, Debug)]
+pub struct HttpUpstreamOptions {
+    /// The upstream's MCP endpoint.
+    pub url: Url,
+    /// For one tool call, from sending it to its whole answer.
+    pub call_timeout: Duration,
+    /// For a listing with all its pages.
+    pub list_timeout: Duration,
+    /// For a TCP and TLS handshake.
+    pub connect_timeout: Duration,
+    /// Largest result of a call, in bytes.
+    pub response_bytes_max: usize,
+    /// Largest listing, all pages together, in bytes.
+    pub listing_bytes_max: usize,
+    /// Most pages of a listing.
+    pub pages_max: usize,
+    /// Most tools in a listing.
+    pub tools_max: usize,
+    /// Most callers whose legacy sessions are kept.
+    pub callers_max: NonZeroUsize,
+    /// PEM certificates that replace the built-in roots.
+    pub ca_pem: Option<Vec<u8>>,
+}
+
+/// The client could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamSetupError {
+    /// The certificates are no PEM.
+    #[error("the CA file holds no readable PEM certificate")]
+    Certificates,
+    /// The HTTP client refused its settings.
+    #[error("the HTTP client can't be built")]
+    Client(#[source] reqwest::Error),
+}
+
+/// The upstream over HTTP.
+pub struct HttpUpstream {
+    options: HttpUpstreamOptions,
+    wire: Wire,
+    era: EraMemory,
+    sessions: Sessions,
+}
+
+impl HttpUpstream {
+    /// Builds the client; nothing is connected yet.
+    ///
+    /// # Errors
+    /// When the certificates can't be read.
+    pub fn new(options: HttpUpstreamOptions) -> Result<Self, UpstreamSetupError> {
+        let wire = Wire { client: client(&options)?, url: options.url.clone() };
+        let sessions = Sessions::new(options.callers_max);
+        Ok(Self { options, wire, era: EraMemory::default(), sessions })
+    }
+
+    async fn list(&self, caller: &Caller) -> Result<Listing, UpstreamError> {
+        let deadline = Instant::now() + self.options.list_timeout;
+        if self.era.get() != Some(Era::Legacy) {
+            let probed = self.probe(caller, deadline).await?;
+            if let Verdict::Modern { instructions } = probed {
+                return self.walk(caller, None, instructions, deadline).await;
+            }
+        }
+        let listed = self.list_legacy(caller, deadline).await;
+        if matches!(
+            &listed,
+            Err(UpstreamError::Status(_) | UpstreamError::Invalid(_) | UpstreamError::Rpc(_))
+        ) {
+            self.era.forget();
+        }
+        listed
+    }
+
+    /// A listing opens a session of its own where none is kept: the handshake brings the instructions.
+    async fn list_legacy(&self, caller: &Caller, deadline: Instant) -> Result<Listing, UpstreamError> {
+        let opened = self.sessions.open(&self.wire, caller, self.left(deadline)?).await?;
+        let listed = self.walk(caller, Some(&opened.session), opened.instructions, deadline).await;
+        Sessions::end_of_request(&self.wire, caller, &opened.session);
+        if matches!(listed, Err(UpstreamError::SessionLost)) {
+            self.sessions.forget(caller, &opened.session);
+        }
+        listed
+    }
+
+    /// Asks for the era, with the caller's own credentials.
+    async fn probe(&self, caller: &Caller, deadline: Instant) -> Result<Verdict, UpstreamError> {
+        let params = modern_params("");
+        let reply = self.wire.send(caller, self.request("server/discover", &params, deadline)?).await;
+        let facts = reply.and_then(|reply| {
+            from_object(&reply.result)
+                .map_err(|_| UpstreamError::Invalid("its server/discover result can't be read"))
+        });
+        let verdict = era::judge(facts)?;
+        self.era.set(if verdict == Verdict::Legacy { Era::Legacy } else { Era::Modern });
+        Ok(verdict)
+    }
+
+    /// All pages, each cursor once.
+    async fn walk(
+        &self,
+        caller: &Caller,
+        session: Option<&Arc<Session>>,
+        instructions: Option<String>,
+        deadline: Instant,
+    ) -> Result<Listing, UpstreamError> {
+        let era = if session.is_some() { Era::Legacy } else { Era::Modern };
+        let mut listing = Listing { tools: Vec::new(), instructions, ttl: None, era };
+        let mut cursors: HashSet<String> = HashSet::new();
+        let mut cursor: Option<String> = None;
+        let mut bytes_left = self.options.listing_bytes_max;
+        for _ in 0..self.options.pages_max {
+            let reply = self.page(caller, session, cursor.as_deref(), bytes_left, deadline).await?;
+            bytes_left = bytes_left.saturating_sub(reply.result.len());
+            let page = wire::parse_page(&reply.result)?;
+            listing.tools.extend(page.tools);
+            listing.ttl = match (listing.ttl, page.ttl) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
+            if listing.tools.len() > self.options.tools_max {
+                return Err(UpstreamError::Listing("has more tools than --max-tools allows"));
+            }
+            match page.next_cursor {
+                None => return Ok(listing),
+                Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
+                Some(_) => return Err(UpstreamError::Listing("repeats a cursor, so it would never end")),
+            }
+        }
+        Err(UpstreamError::Listing("has more pages than --max-pages allows"))
+    }
+
+    async fn page(
+        &self,
+        caller: &Caller,
+        session: Option<&Arc<Session>>,
+        cursor: Option<&str>,
+        bytes_max: usize,
+        deadline: Instant,
+    ) -> Result<Reply, UpstreamError> {
+        let cursor = cursor.map(|cursor| {
+            let text = serde_json::to_string(cursor).expect("text serialises");
+            format!(r#""cursor":{text}"#)
+        });
+        let cursor = cursor.unwrap_or_default();
+        let params = match session {
+            Some(_) => format!("{{{cursor}}}"),
+            None => modern_params(&cursor),
+        };
+        let mut request = self.request("tools/list", &params, deadline)?;
+        request.bytes_max = bytes_max;
+        if let Some(session) = session {
+            request.version = session.version;
+            request.session = session.id.as_ref();
+        }
+        let page = self.wire.send(caller, request).await;
+        match page {
+            Err(UpstreamError::TooLarge(_)) => Err(UpstreamError::TooLarge(self.options.listing_bytes_max)),
+            page => page,
+        }
+    }
+
+    async fn call(&self, caller: &Caller, call: &ToolCall<'_>) -> Result<Bytes, UpstreamError> {
+        let deadline = Instant::now() + self.options.call_timeout;
+        let era = match self.era.get() {
+            Some(era) => era,
+            None => match self.probe(caller, deadline).await? {
+                Verdict::Legacy => Era::Legacy,
+                Verdict::Modern { .. } => Era::Modern,
+            },
+        };
+        let result = match era {
+            Era::Modern => self.call_modern(caller, call, deadline).await,
+            Era::Legacy => self.call_legacy(caller, call, deadline).await,
+        };
+        if matches!(&result, Err(UpstreamError::Status(400 | 404 | 405)))
+            || matches!(&result, Err(UpstreamError::Rpc(failure)) if failure.code == code::UNSUPPORTED_VERSION)
+        {
+            self.era.forget();
+        }
+        let result = result?;
+        if ResultType::of(&result) == ResultType::Unknown {
+            return Err(UpstreamError::Invalid("its result is of a type that this proxy does not know"));
+        }
+        Ok(result)
+    }
+
+    async fn call_modern(
+        &self,
+        caller: &Caller,
+        call: &ToolCall<'_>,
+        deadline: Instant,
+    ) -> Result<Bytes, UpstreamError> {
+        let capabilities = wire::forwarded_capabilities(call.client_capabilities);
+        let meta = wire::modern_meta(ProtocolVersion::MODERN.as_str(), &capabilities, &call.trace);
+        let params = wire::call_params(call, Some(&meta));
+        let mut request = self.request("tools/call", &params, deadline)?;
+        request.headers = call_headers(call);
+        self.wire.send(caller, request).await.map(|reply| reply.result)
+    }
+
+    async fn call_legacy(
+        &self,
+        caller: &Caller,
+        call: &ToolCall<'_>,
+        deadline: Instant,
+    ) -> Result<Bytes, UpstreamError> {
+        let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await?;
+        let params = wire::call_params(call, wire::legacy_meta(&call.trace).as_deref());
+        let mut request = self.request("tools/call", &params, deadline)?;
+        request.version = session.version;
+        request.session = session.id.as_ref();
+        let reply = self.wire.send(caller, request).await;
+        Sessions::end_of_request(&self.wire, caller, &session);
+        if matches!(reply, Err(UpstreamError::SessionLost | UpstreamError::Unauthorized(_))) {
+            self.sessions.forget(caller, &session);
+        }
+        reply.map(|reply| reply.result)
+    }
+
+    /// A modern request with the time that is left.
+    fn request<'a>(
+        &self,
+        method: &'static str,
+        params: &'a str,
+        deadline: Instant,
+    ) -> Result<Request<'a>, UpstreamError> {
+        Ok(Request {
+            method,
+            params,
+            version: ProtocolVersion::MODERN,
+            session: None,
+            headers: Vec::new(),
+            timeout: self.left(deadline)?,
+            bytes_max: self.options.response_bytes_max,
+        })
+    }
+
+    fn left(&self, deadline: Instant) -> Result<Duration, UpstreamError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(UpstreamError::TimedOut(self.options.list_timeout)) } else { Ok(left) }
+    }
+}
+
+impl Upstream for HttpUpstream {
+    fn list_tools<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Listing, UpstreamError>> {
+        self.list(caller).boxed()
+    }
+
+    fn call_tool<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: ToolCall<'a>,
+    ) -> BoxFuture<'a, Result<Bytes, UpstreamError>> {
+        async move { self.call(caller, &call).await }.boxed()
+    }
+}
+
+/// The params of a modern request of ours: no capabilities, since nothing is done for a client here.
+fn modern_params(member: &str) -> String {
+    let meta = wire::modern_meta(ProtocolVersion::MODERN.as_str(), "{}", &TraceContext::default());
+    let comma = if member.is_empty() { "" } else { "," };
+    format!(r#"{{{member}{comma}"_meta":{meta}}}"#)
+}
+
+/// `Mcp-Name` and `Mcp-Param-*`, made for this hop. A value that no header can hold is left out; the upstream then
+/// says so.
+fn call_headers(call: &ToolCall<'_>) -> Vec<(HeaderName, HeaderValue)> {
+    let mut headers = Vec::with_capacity(1 + call.param_headers.len());
+    if let Ok(name) = HeaderValue::from_str(&encode_header_text(call.name)) {
+        headers.push((names::NAME, name));
+    }
+    for header in call.param_headers {
+        let name =
+            HeaderName::from_bytes(format!("mcp-param-{}", header.name).to_ascii_lowercase().as_bytes());
+        let value = header.value(call.arguments).map(|value| HeaderValue::from_str(&value));
+        if let (Ok(name), Some(Ok(value))) = (name, value) {
+            headers.push((name, value));
+        }
+    }
+    headers
+}
+
+/// The one HTTP client. Each default that a proxy of other people's credentials can't have is switched off.
+fn client(options: &HttpUpstreamOptions) -> Result<reqwest::Client, UpstreamSetupError> {
+    let mut roots = rustls::RootCertStore::empty();
+    match &options.ca_pem {
+        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
+        Some(pem) => add_pem_roots(&mut roots, pem)?,
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring serves TLS 1.2 and 1.3")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    reqwest::Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(reqwest::redirect::Policy::none())
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .referer(false)
+        .connect_timeout(options.connect_timeout)
+        .pool_max_idle_per_host(32)
+        // Below the 60 s after which common gateways drop idle connections.
+        .pool_idle_timeout(Duration::from_secs(45))
+        .tcp_nodelay(true)
+        .user_agent(concat!("toolsearch-proxy/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(UpstreamSetupError::Client)
+}
+
+fn add_pem_roots(roots: &mut rustls::RootCertStore, pem: &[u8]) -> Result<(), UpstreamSetupError> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    for certificate in CertificateDer::pem_slice_iter(pem) {
+        let certificate = certificate.map_err(|_| UpstreamSetupError::Certificates)?;
+        roots.add(certificate).map_err(|_| UpstreamSetupError::Certificates)?;
+    }
+    if roots.is_empty() { Err(UpstreamSetupError::Certificates) } else { Ok(()) }
+}

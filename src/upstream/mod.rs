@@ -1,0 +1,72 @@
+//! MCP out: the only way from the core to the server with the many tools.
+//!
+//! [`Upstream`] is what the core sees; [`HttpUpstream`] speaks streamable HTTP in both eras. Tests put their own
+//! behind the same trait.
+//!
+//! **Of the caller's headers only `Authorization` crosses**, to the configured URL and nowhere else: no redirects,
+//! no proxies from the environment, no retries. **A tool call is sent at most once.**
+//!
+//! Deliberately not here: what a caller may call, which is decided before.
+
+mod body;
+mod era;
+mod error;
+mod exchange;
+mod http;
+mod session;
+mod wire;
+
+pub use error::{Challenge, RpcFailure, UpstreamError};
+pub use http::{HttpUpstream, HttpUpstreamOptions, UpstreamSetupError};
+
+use crate::caller::Caller;
+use crate::mcp::{Era, ParamHeader, TraceContext};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use serde_json::value::RawValue;
+use std::time::Duration;
+
+/// The server that has the tools.
+pub trait Upstream: Send + Sync {
+    /// All pages of the caller's tools.
+    fn list_tools<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Listing, UpstreamError>>;
+
+    /// Calls one tool, once. Dropping the future cancels the call.
+    fn call_tool<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: ToolCall<'a>,
+    ) -> BoxFuture<'a, Result<Bytes, UpstreamError>>;
+}
+
+/// A caller's tools as the upstream listed them.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// Each definition's bytes, slices of the pages they came in, in the upstream's order.
+    pub tools: Vec<Bytes>,
+    /// The upstream's own guidance for models.
+    pub instructions: Option<String>,
+    /// How long the upstream says that the listing stays fresh; the shortest of all pages.
+    pub ttl: Option<Duration>,
+    /// Which era the upstream speaks: header annotations count in the modern one only.
+    pub era: Era,
+}
+
+/// One call of one tool.
+#[derive(Clone, Copy, Debug)]
+pub struct ToolCall<'a> {
+    /// The tool's name, exactly.
+    pub name: &'a str,
+    /// The arguments, a raw JSON object.
+    pub arguments: &'a RawValue,
+    /// Arguments that a modern upstream wants as headers too.
+    pub param_headers: &'a [ParamHeader],
+    /// What the caller's client can do; a raw JSON object.
+    pub client_capabilities: &'a RawValue,
+    /// The caller's trace context.
+    pub trace: TraceContext<'a>,
+    /// The client's answers to what an earlier round asked for.
+    pub input_responses: Option<&'a RawValue>,
+    /// The state that an earlier round gave, opaque.
+    pub request_state: Option<&'a RawValue>,
+}

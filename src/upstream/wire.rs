@@ -1,0 +1,197 @@
+//! Writes our requests and reads the parts of results that we understand.
+
+use super::ToolCall;
+use super::error::UpstreamError;
+use crate::mcp::{TraceContext, from_object, keys};
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// How the proxy names itself to upstreams.
+pub(super) const CLIENT_INFO: &str =
+    concat!(r#"{"name":"toolsearch-proxy","version":""#, env!("CARGO_PKG_VERSION"), r#""}"#);
+
+/// The extension whose results a client could not follow up through this proxy.
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
+
+/// A fresh, unguessable request id as a raw JSON string: 128 bits, so that no other answer can be taken for ours.
+pub(super) fn fresh_id() -> String {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).expect("the operating system gives random bytes");
+    format!("\"{:032x}\"", u128::from_be_bytes(bits))
+}
+
+/// A whole request; `params` is a raw JSON object.
+pub(super) fn request(id: &str, method: &str, params: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// The `_meta` of a modern request.
+pub(super) fn modern_meta(version: &str, capabilities: &str, trace: &TraceContext<'_>) -> String {
+    let mut meta = format!(
+        r#"{{"{}":"{version}","{}":{CLIENT_INFO},"{}":{capabilities}"#,
+        keys::PROTOCOL_VERSION,
+        keys::CLIENT_INFO,
+        keys::CLIENT_CAPABILITIES,
+    );
+    push_trace(&mut meta, trace);
+    meta.push('}');
+    meta
+}
+
+/// The `_meta` of a legacy request: trace context, or nothing.
+pub(super) fn legacy_meta(trace: &TraceContext<'_>) -> Option<String> {
+    let mut meta = String::from("{");
+    push_trace(&mut meta, trace);
+    meta.push('}');
+    (meta.len() > 2).then(|| meta.replacen("{,", "{", 1))
+}
+
+fn push_trace(meta: &mut String, trace: &TraceContext<'_>) {
+    let members =
+        [("traceparent", trace.traceparent), ("tracestate", trace.tracestate), ("baggage", trace.baggage)];
+    for (key, value) in members {
+        if let Some(value) = value {
+            write!(meta, r#","{key}":{}"#, value.get()).expect("a string takes any text");
+        }
+    }
+}
+
+/// The params of a `tools/call`: the caller's own bytes inside ours.
+pub(super) fn call_params(call: &ToolCall<'_>, meta: Option<&str>) -> String {
+    let name = serde_json::to_string(call.name).expect("text serialises");
+    let mut params = format!(r#"{{"name":{name},"arguments":{}"#, call.arguments.get());
+    let members = [
+        ("inputResponses", call.input_responses.map(RawValue::get)),
+        ("requestState", call.request_state.map(RawValue::get)),
+        ("_meta", meta),
+    ];
+    for (key, value) in members {
+        if let Some(value) = value {
+            write!(params, r#","{key}":{value}"#).expect("a string takes any text");
+        }
+    }
+    params.push('}');
+    params
+}
+
+/// What the caller declared, less the tasks extension: its handles can't be followed up through this proxy.
+pub(super) fn forwarded_capabilities(capabilities: &RawValue) -> Cow<'_, str> {
+    if !capabilities.get().contains(TASKS_EXTENSION) {
+        return Cow::Borrowed(capabilities.get());
+    }
+    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(capabilities.get()) else {
+        return Cow::Borrowed("{}");
+    };
+    if let Some(extensions) = value.get_mut("extensions").and_then(serde_json::Value::as_object_mut) {
+        extensions.remove(TASKS_EXTENSION);
+    }
+    Cow::Owned(value.to_string())
+}
+
+/// One page of a listing.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) tools: Vec<Bytes>,
+    /// Present, even when empty, means that there is more.
+    pub(super) next_cursor: Option<String>,
+    pub(super) ttl: Option<Duration>,
+}
+
+/// Reads a `tools/list` result; definitions stay slices of it.
+pub(super) fn parse_page(result: &Bytes) -> Result<Page, UpstreamError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Raw<'a> {
+        #[serde(borrow)]
+        tools: Vec<&'a RawValue>,
+        #[serde(default)]
+        next_cursor: Option<String>,
+        #[serde(borrow, default)]
+        ttl_ms: Option<&'a RawValue>,
+    }
+    let raw: Raw<'_> = from_object(result)
+        .map_err(|_| UpstreamError::Invalid("a tools/list result has no list of tools"))?;
+    Ok(Page {
+        tools: raw.tools.iter().map(|tool| result.slice_ref(tool.get().as_bytes())).collect(),
+        next_cursor: raw.next_cursor,
+        // Zero, a negative number or nonsense leaves our own freshness in force.
+        ttl: raw
+            .ttl_ms
+            .and_then(|ttl| ttl.get().parse().ok())
+            .filter(|ttl| *ttl > 0)
+            .map(Duration::from_millis),
+    })
+}
+
+/// The parts of a `server/discover` or `initialize` result that we use.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ServerFacts {
+    #[serde(default)]
+    pub(super) supported_versions: Vec<String>,
+    #[serde(default)]
+    pub(super) protocol_version: Option<String>,
+    #[serde(default)]
+    pub(super) instructions: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> &RawValue {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn ids_are_strings_of_128_bits_and_never_the_same() {
+        let (one, other) = (fresh_id(), fresh_id());
+        assert_eq!(one.len(), 34);
+        assert_ne!(one, other);
+    }
+
+    #[test]
+    fn c3_c10_a_call_carries_the_callers_bytes_and_our_metadata() {
+        let trace = TraceContext { traceparent: Some(raw("\"00-a\"")), ..TraceContext::default() };
+        let call = ToolCall {
+            name: "a\"b",
+            arguments: raw(r#"{ "n": 123456789012345678901234567890 }"#),
+            param_headers: &[],
+            client_capabilities: raw("{}"),
+            trace,
+            input_responses: Some(raw(r#"{"q":1}"#)),
+            request_state: Some(raw("\"opaque\"")),
+        };
+        insta::assert_snapshot!(call_params(&call, legacy_meta(&trace).as_deref()), @r#"{"name":"a\"b","arguments":{ "n": 123456789012345678901234567890 },"inputResponses":{"q":1},"requestState":"opaque","_meta":{"traceparent":"00-a"}}"#);
+        let meta = modern_meta("2026-07-28", "{}", &trace).replace(env!("CARGO_PKG_VERSION"), "0");
+        insta::assert_snapshot!(meta, @r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"toolsearch-proxy","version":"0"},"io.modelcontextprotocol/clientCapabilities":{},"traceparent":"00-a"}"#);
+        assert_eq!(legacy_meta(&TraceContext::default()), None);
+    }
+
+    #[test]
+    fn c11_the_tasks_extension_is_not_forwarded() {
+        let declared = raw(r#"{"sampling":{},"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}}}"#);
+        assert_eq!(forwarded_capabilities(declared), r#"{"extensions":{"x/y":{}},"sampling":{}}"#);
+        assert!(matches!(forwarded_capabilities(raw("{\"a\":1}")), Cow::Borrowed("{\"a\":1}")));
+    }
+
+    #[test]
+    fn c9_an_empty_cursor_is_a_cursor_and_ttl_counts_above_zero() {
+        let page = |text: &'static str| parse_page(&Bytes::from(text)).unwrap();
+        assert_eq!(page(r#"{"tools":[],"nextCursor":""}"#).next_cursor.as_deref(), Some(""));
+        assert_eq!(page(r#"{"tools":[],"nextCursor":null}"#).next_cursor, None);
+        assert_eq!(page(r#"{"tools":[],"ttlMs":5}"#).ttl, Some(Duration::from_millis(5)));
+        for ttl in ["0", "-1", "null", "\"5\"", "1.5", "[]"] {
+            let text = format!(r#"{{"tools":[],"ttlMs":{ttl}}}"#);
+            assert_eq!(parse_page(&Bytes::from(text)).unwrap().ttl, None, "{ttl}");
+        }
+        let result = Bytes::from_static(br#"{"tools":[{"name": "a" }]}"#);
+        let page = parse_page(&result).unwrap();
+        assert_eq!(page.tools, [&br#"{"name": "a" }"#[..]]);
+        assert_eq!(page.tools[0].as_ptr(), result[10..].as_ptr());
+    }
+}
