@@ -2,9 +2,10 @@
 
 use crate::caller::Salt;
 use crate::catalog::{CatalogCache, CatalogCacheOptions, CatalogStore, CatalogStoreOptions};
-use crate::config::ServeConfig;
+use crate::config::{EmbedderChoice, ServeConfig};
 use crate::dispatch::Dispatcher;
-use crate::search::{Ranker, RankerOptions};
+use crate::embedder::StaticModel;
+use crate::search::{Embed, Ranker, RankerOptions};
 use crate::server::{self, EndpointOptions, OriginPolicy, ServeOptions, Server};
 use crate::telemetry::Metrics;
 use crate::tools::{ToolOptions, Toolbox};
@@ -52,7 +53,7 @@ impl App {
 
     /// The proxy in front of any upstream.
     pub fn with_upstream(config: &ServeConfig, upstream: Arc<dyn Upstream>) -> Self {
-        let ranker = Arc::new(Ranker::new(RankerOptions::default(), None));
+        let ranker = Arc::new(Ranker::new(RankerOptions::default(), embedder(config.embedder)));
         let store = Arc::new(CatalogStore::new(CatalogStoreOptions {
             ranker: Arc::clone(&ranker),
             write_tools: config.write_tools.clone(),
@@ -147,6 +148,20 @@ impl Listeners {
     /// The operator's address, its port chosen by now.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.local_addr().ok()
+    }
+}
+
+/// The model of the settings. Without one, search compares words only, and says so in the log.
+fn embedder(choice: EmbedderChoice) -> Option<Arc<dyn Embed>> {
+    match choice {
+        EmbedderChoice::None => None,
+        EmbedderChoice::Builtin => match StaticModel::builtin() {
+            Ok(model) => Some(model),
+            Err(error) => {
+                tracing::error!(%error, "the built-in model can't be used: search compares words only");
+                None
+            }
+        },
     }
 }
 

@@ -45,6 +45,8 @@ pub enum Command {
 /// Which ranking is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum EmbedderChoice {
+    /// The model that is part of the binary: English and many other languages.
+    Builtin,
     /// Words only.
     None,
 }
@@ -148,8 +150,9 @@ struct ToolArgs {
     /// Tools that count as writes whatever the upstream marks, as globs separated by commas: git__push*,*delete*
     #[arg(long, value_name = "GLOB,…", value_delimiter = ',', env = "TOOLSEARCH_WRITE_TOOLS")]
     write_tools: Vec<String>,
-    /// How search understands words: none compares words only
-    #[arg(long, value_name = "NAME", default_value = "none", env = "TOOLSEARCH_EMBEDDER")]
+    /// How search understands a query: builtin adds the meaning of words, in many languages, to the words themselves;
+    /// none compares words only
+    #[arg(long, value_name = "NAME", default_value = "builtin", env = "TOOLSEARCH_EMBEDDER")]
     embedder: EmbedderChoice,
     /// How many of a search's best hits come with their input schema
     #[arg(long, value_name = "COUNT", default_value = "3", env = "TOOLSEARCH_SEARCH_SCHEMAS")]
