@@ -6,7 +6,7 @@ use crate::config::{EmbedderChoice, ServeConfig};
 use crate::dispatch::Dispatcher;
 use crate::embedder::StaticModel;
 use crate::search::{Embed, Ranker, RankerOptions};
-use crate::server::{self, EndpointOptions, OriginPolicy, ServeOptions, Server};
+use crate::server::{self, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
 use crate::telemetry::Metrics;
 use crate::tools::{ToolOptions, Toolbox};
 use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream, UpstreamSetupError};
@@ -70,9 +70,10 @@ impl App {
             search_schema_bytes: config.search_schema_bytes.0,
             batch_calls_max: config.max_batch_calls,
         };
-        let toolbox = Toolbox::new(tool_options, Arc::clone(&catalogs), upstream, ranker);
+        let toolbox = Toolbox::new(tool_options, Arc::clone(&catalogs), Arc::clone(&upstream), ranker);
         let server = Server {
             options: endpoint_options(config),
+            upstream: Arc::clone(&upstream),
             dispatcher: Dispatcher::new(toolbox, Arc::clone(&catalogs), config.max_instructions),
             catalogs,
             store,
@@ -181,13 +182,20 @@ fn upstream_options(config: &ServeConfig) -> HttpUpstreamOptions {
 }
 
 fn endpoint_options(config: &ServeConfig) -> EndpointOptions {
+    let is_loopback = config.listen.ip().is_loopback();
+    let public_url = match &config.public_url {
+        Some(url) => PublicUrl::Fixed(url.clone()),
+        None if is_loopback => PublicUrl::OfRequest,
+        None => PublicUrl::Unknown,
+    };
     EndpointOptions {
         body_bytes_max: config.max_request_bytes.0,
         body_timeout: config.body_timeout.0,
         origins: OriginPolicy {
-            is_loopback: config.listen.ip().is_loopback(),
+            is_loopback,
             hosts: config.allowed_hosts.clone(),
             origins: config.allowed_origins.clone(),
         },
+        public_url,
     }
 }

@@ -10,7 +10,7 @@ use crate::mcp::{
 };
 use crate::telemetry::Outcome;
 use crate::tools::{GUIDANCE, ToolFailure, ToolKind, ToolReply, ToolRequest, Toolbox};
-use crate::upstream::{Challenge, UpstreamError};
+use crate::upstream::{Challenge, Listening, UpstreamError};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -18,6 +18,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// How long a handshake waits for the upstream's instructions before it is answered without them.
 const INSTRUCTIONS_TIMEOUT: Duration = Duration::from_secs(10);
@@ -39,6 +40,21 @@ pub struct Request<'a> {
     pub client_capabilities: &'a RawValue,
     /// The caller's trace context.
     pub trace: TraceContext<'a>,
+    /// Raw; where present, the client wants to hear of progress.
+    pub progress_token: Option<&'a RawValue>,
+    /// Raw; where present, the client wants log messages of this level and above.
+    pub log_level: Option<&'a RawValue>,
+    /// Takes what the upstream tells while a call runs; `None` when the client takes no stream.
+    pub notices: Option<&'a mpsc::Sender<Bytes>>,
+}
+
+impl<'a> Request<'a> {
+    /// What the client wants to hear while its call runs, where it wants anything and can be told.
+    fn listening(&self) -> Option<Listening<'a>> {
+        let (progress_token, log_level) = (self.progress_token, self.log_level);
+        let notices = self.notices.filter(|_| progress_token.is_some() || log_level.is_some())?;
+        Some(Listening { progress_token, log_level, notices })
+    }
 }
 
 /// The answer to one request.
@@ -210,6 +226,7 @@ impl Dispatcher {
             arguments: params.arguments,
             client_capabilities: request.client_capabilities,
             trace: request.trace,
+            listening: request.listening(),
             input_responses: params.input_responses,
             request_state: params.request_state,
         };

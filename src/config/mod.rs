@@ -61,7 +61,7 @@ pub struct DemoArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
     /// What to search for first
-    #[arg(long, value_name = "TEXT", default_value = "tell a customer that their parcel will arrive late")]
+    #[arg(long, value_name = "TEXT", default_value = "who is on call this week")]
     pub query: String,
 }
 
@@ -99,6 +99,11 @@ struct NetworkArgs {
     /// Address for /livez, /readyz and /metrics
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:9090", env = "TOOLSEARCH_ADMIN_LISTEN")]
     admin_listen: Setting<SocketAddr>,
+    /// URL of the MCP endpoint as clients dial it, for instance https://gateway.example/mcp/search: a login through the
+    /// proxy is then for that URL. Without it, what the request says when listening on loopback, and the upstream's
+    /// challenge unchanged otherwise
+    #[arg(long, value_name = "URL", env = "TOOLSEARCH_PUBLIC_URL")]
+    public_url: Option<Setting<Url>>,
     /// Host headers to accept, separated by commas; * accepts any. Without it, loopback names when listening on
     /// loopback, and any otherwise
     #[arg(long, value_name = "HOST,…", value_delimiter = ',', env = "TOOLSEARCH_ALLOWED_HOSTS")]
@@ -210,6 +215,7 @@ pub struct ServeConfig {
     pub upstream_ca: Option<Vec<u8>>,
     pub listen: SocketAddr,
     pub admin_listen: SocketAddr,
+    pub public_url: Option<Url>,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub upstream_timeout: Seconds,
@@ -272,6 +278,7 @@ impl ServeArgs {
             upstream_ca,
             listen,
             admin_listen,
+            public_url: network.public_url.map(|url| problems.take("--public-url", url)),
             allowed_hosts: network.allowed_hosts,
             allowed_origins: network.allowed_origins,
             upstream_timeout: problems.positive("--upstream-timeout", network.upstream_timeout),

@@ -113,12 +113,20 @@ fn first_page(upstream_url: &str, address: SocketAddr, query: &str, answer: &Val
     if let Some(hint) = answer["hint"].as_str() {
         page.push_str(&format!("  {hint}\n"));
     }
-    let client = json!({"mcpServers": {"toolsearch": {
-        "type": "http", "url": url, "headers": {"Authorization": format!("Bearer {ALICE}")}
-    }}});
+    let client = format!(
+        r#"{{
+  "mcpServers": {{
+    "toolsearch": {{
+      "type": "http",
+      "url": "{url}",
+      "headers": {{ "Authorization": "Bearer {ALICE}" }}
+    }}
+  }}
+}}"#
+    );
     let message = search_message("rotate a password").to_string();
     page.push_str(&format!(
-        "\nConnect a client with\n\n{client:#}\n\nor ask by hand:\n\n  curl -s {url} \\\n    -H 'Authorization: Bearer {ALICE}' -H 'Content-Type: application/json' \\\n    -d '{message}'\n"
+        "\nConnect a client with\n\n{client}\n\nor ask by hand:\n\n  curl -s {url} \\\n    -H 'Authorization: Bearer {ALICE}' -H 'Content-Type: application/json' \\\n    -d '{message}'\n"
     ));
     page
 }

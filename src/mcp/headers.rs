@@ -25,8 +25,6 @@ pub mod names {
     pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
     /// W3C trace context, vendors' part.
     pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
-    /// W3C baggage.
-    pub const BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 }
 
 const PREFIX: &str = "=?base64?";

@@ -99,7 +99,7 @@ fn text(value: &RawValue) -> Option<Cow<'_, str>> {
 }
 
 /// Whether raw JSON is a string or an integer, of any length.
-fn is_request_id(raw: &str) -> bool {
+pub(super) fn is_request_id(raw: &str) -> bool {
     let digits = raw.strip_prefix('-').unwrap_or(raw);
     raw.starts_with('"') || (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }

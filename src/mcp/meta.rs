@@ -1,7 +1,9 @@
 //! Per-request metadata (`params._meta`), modern era.
 
-use super::jsonrpc::present;
+use super::headers::names;
+use super::jsonrpc::{RpcError, is_request_id, present};
 use super::object::from_object;
+use http::{HeaderMap, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -13,6 +15,8 @@ pub mod keys {
     pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
     /// Who the client is.
     pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// From which level on the client wants log messages.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
     /// Who the server is, in results.
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
@@ -36,6 +40,12 @@ pub struct RequestMeta<'a> {
         rename = "io.modelcontextprotocol/clientCapabilities"
     )]
     pub client_capabilities: Option<&'a RawValue>,
+    /// See [`keys::LOG_LEVEL`].
+    #[serde(borrow, default, deserialize_with = "present", rename = "io.modelcontextprotocol/logLevel")]
+    pub log_level: Option<&'a RawValue>,
+    /// Names the request in notifications of its progress.
+    #[serde(borrow, default, deserialize_with = "present", rename = "progressToken")]
+    pub progress_token: Option<&'a RawValue>,
     /// W3C trace context, passed on.
     #[serde(borrow, default, deserialize_with = "present")]
     pub traceparent: Option<&'a RawValue>,
@@ -56,6 +66,32 @@ pub struct TraceContext<'a> {
     pub tracestate: Option<&'a RawValue>,
     /// Raw JSON string.
     pub baggage: Option<&'a RawValue>,
+    /// The header of that name; only one that is well-formed.
+    pub traceparent_header: Option<&'a HeaderValue>,
+    /// The header of that name; only beside a traceparent header.
+    pub tracestate_header: Option<&'a HeaderValue>,
+}
+
+impl<'a> TraceContext<'a> {
+    /// The same with the trace headers of a request.
+    pub fn with_headers(mut self, headers: &'a HeaderMap) -> Self {
+        self.traceparent_header =
+            headers.get(names::TRACEPARENT).filter(|value| is_traceparent(value.as_bytes()));
+        self.tracestate_header = headers
+            .get(names::TRACESTATE)
+            .filter(|value| self.traceparent_header.is_some() && value.len() <= TRACESTATE_BYTES_MAX);
+        self
+    }
+}
+
+/// Longest vendor part that is passed on; the W3C asks for 512 characters at least.
+const TRACESTATE_BYTES_MAX: usize = 1024;
+
+/// `version-trace-parent-flags` in lower hexadecimal digits (W3C Trace Context, section 3.2).
+fn is_traceparent(value: &[u8]) -> bool {
+    let lengths = value.split(|byte| *byte == b'-').map(<[u8]>::len);
+    let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-');
+    lengths.eq([2, 32, 16, 2]) && value.iter().all(is_hex)
 }
 
 impl<'a> RequestMeta<'a> {
@@ -80,6 +116,26 @@ impl<'a> RequestMeta<'a> {
         self.client_capabilities.filter(|raw| raw.get().starts_with('{'))
     }
 
+    /// The progress token, when it is a string or an integer.
+    pub fn progress_token(&self) -> Option<&'a RawValue> {
+        self.progress_token.filter(|raw| is_request_id(raw.get()))
+    }
+
+    /// The level from which log messages are wanted.
+    ///
+    /// # Errors
+    /// -32602 when it is no level of RFC 5424.
+    pub fn log_level(&self) -> Result<Option<&'a RawValue>, RpcError> {
+        const LEVELS: [&str; 8] =
+            ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+        match self.log_level {
+            Some(raw) if !LEVELS.contains(&raw.get().trim_matches('"')) || !raw.get().starts_with('"') => {
+                Err(RpcError::invalid_params("_meta.io.modelcontextprotocol/logLevel is not a log level"))
+            }
+            level => Ok(level),
+        }
+    }
+
     /// Trace context, of which only JSON strings are taken.
     pub fn trace_context(&self) -> TraceContext<'a> {
         let string = |raw: Option<&'a RawValue>| raw.filter(|raw| raw.get().starts_with('"'));
@@ -87,6 +143,7 @@ impl<'a> RequestMeta<'a> {
             traceparent: string(self.traceparent),
             tracestate: string(self.tracestate),
             baggage: string(self.baggage),
+            ..TraceContext::default()
         }
     }
 }
@@ -94,6 +151,23 @@ impl<'a> RequestMeta<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_well_formed_trace_headers_go_on() {
+        let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        for (traceparent, passes) in
+            [(good, true), ("", false), ("00-1", false), (&good.to_uppercase()[..], false)]
+        {
+            let mut headers = HeaderMap::new();
+            headers.insert(names::TRACEPARENT, HeaderValue::from_str(traceparent).unwrap());
+            headers.insert(names::TRACESTATE, HeaderValue::from_static("a=1"));
+            let trace = TraceContext::default().with_headers(&headers);
+            assert_eq!(
+                (trace.traceparent_header.is_some(), trace.tracestate_header.is_some()),
+                (passes, passes)
+            );
+        }
+    }
 
     #[test]
     fn m13_metadata_is_read_from_params_and_null_or_wrong_types_do_not_count() {

@@ -7,6 +7,7 @@
 //!
 //! Source: the Model Context Protocol, revisions 2024-11-05 to 2026-07-28, <https://modelcontextprotocol.io>.
 
+mod challenge;
 mod headers;
 mod json;
 mod jsonrpc;
@@ -18,6 +19,7 @@ mod result;
 mod sse;
 mod version;
 
+pub use challenge::{resource_metadata, with_resource_metadata};
 pub use headers::{HeaderValueError, decode_header_text, encode_header_text, names};
 pub use json::{JsonFault, JsonLimits, check as check_json, minified};
 pub use jsonrpc::{Answer, AnswerError, Message, RpcError, code, error_envelope, parse_answer, present};

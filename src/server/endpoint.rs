@@ -2,28 +2,28 @@
 //!
 //! A modern client that closes its connection cancels its request; a legacy client's disconnect does not (rules M10
 //! and L13). So each request runs as a task of its own, which is aborted with the connection in the modern era only.
+//! What the upstream tells before its answer turns the response into a stream.
 
-use super::Server;
-use super::era;
-use super::respond::{self, Rejection};
+use super::respond::{self, Answered, Rejection};
+use super::{Server, era, stream};
 use crate::caller::Caller;
 use crate::dispatch::{Reply, ReplyBody, Request};
 use crate::mcp::{
     Era, JsonFault, JsonLimits, Message, Payload, ProtocolVersion, RpcError, check_json, code, error_envelope,
 };
 use crate::telemetry::Outcome;
-use crate::upstream::Challenge;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -43,36 +43,86 @@ pub(super) async fn endpoint(State(server): State<Arc<Server>>, request: axum::e
     };
     let (caller, body) = match read {
         Ok(read) => read,
-        Err(rejection) => return rejected(&server, rejection, started),
+        Err(rejection) => {
+            record(&server, "other", "none", Outcome::InvalidRequest, started);
+            return rejection.into_response();
+        }
     };
-    let cancels = Arc::new(AtomicBool::new(false));
-    let exchange = Exchange { server: Arc::clone(&server), caller, started, cancels: Arc::clone(&cancels) };
-    let mut running = Running { task: tokio::spawn(exchange.run(parts.headers, body)), cancels };
-    match (&mut running.task).await {
-        Ok(response) => response,
+    let (path, host) = (parts.uri.path().to_owned(), parts.headers.get(HOST).cloned());
+    let connection = Arc::new(Connection::default());
+    // A few messages wait here while the client reads slowly; then the upstream waits too.
+    let (told, mut notices) = mpsc::channel(16);
+    let listens = accepts(&parts.headers, &["text/event-stream", "*/*", "text/*"]);
+    let exchange = Exchange {
+        server: Arc::clone(&server),
+        caller,
+        started,
+        connection: Arc::clone(&connection),
+        notices: listens.then_some(told),
+    };
+    let mut running = Running { task: tokio::spawn(exchange.run(parts.headers, body)), connection, server };
+    tokio::select! {
+        // First, so that nothing that was told is lost to an answer that comes right behind it.
+        biased;
+        Some(first) = notices.recv() => stream::response(first, notices, running),
+        answered = running.finish() => answered.into_response(|challenges| {
+            running.server.options.public_url.own_challenges(challenges, host.as_ref(), &path)
+        }),
+    }
+}
+
+/// A request's task, which dies with its connection in the modern era only.
+pub(super) struct Running {
+    task: JoinHandle<Answered>,
+    connection: Arc<Connection>,
+    server: Arc<Server>,
+}
+
+impl Running {
+    /// The task's answer.
+    pub(super) async fn finish(&mut self) -> Answered {
+        let finished = (&mut self.task).await;
         // The panic was told by the hook, without what it was about.
-        Err(_) => {
-            record(&server, "other", "none", Outcome::InternalError, started);
+        finished.unwrap_or_else(|_| {
+            record(&self.server, "other", "none", Outcome::InternalError, Instant::now());
             let error = RpcError::new(
                 code::INTERNAL_ERROR,
                 "something broke in the proxy; the request may be repeated",
             );
-            respond::json(StatusCode::INTERNAL_SERVER_ERROR, Payload::from(error_envelope(None, &error)))
-        }
+            let body = Payload::from(error_envelope(None, &error));
+            Answered::Message { status: StatusCode::INTERNAL_SERVER_ERROR, body }
+        })
     }
-}
-
-/// A request's task, and whether it dies with its connection.
-struct Running {
-    task: JoinHandle<Response>,
-    cancels: Arc<AtomicBool>,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        if self.cancels.load(Ordering::Relaxed) {
+        if self.connection.close() {
             self.task.abort();
         }
+    }
+}
+
+/// What is known of a request's connection: whether it is there, and whether its end ends the request.
+#[derive(Default)]
+struct Connection(AtomicU8);
+
+impl Connection {
+    const UNDECIDED: u8 = 0;
+    const CANCELS: u8 = 1;
+    const DETACHED: u8 = 2;
+    const GONE: u8 = 3;
+
+    /// Notes the request's era. Returns whether the request should go on.
+    fn decide(&self, era: Era) -> bool {
+        let decided = if era == Era::Modern { Self::CANCELS } else { Self::DETACHED };
+        let was = self.0.compare_exchange(Self::UNDECIDED, decided, Ordering::AcqRel, Ordering::Acquire);
+        was != Err(Self::GONE) || era == Era::Legacy
+    }
+
+    /// Notes the disconnect. Returns whether the request's task should be aborted.
+    fn close(&self) -> bool {
+        self.0.swap(Self::GONE, Ordering::AcqRel) == Self::CANCELS
     }
 }
 
@@ -94,13 +144,19 @@ fn admit(server: &Server, parts: &Parts) -> Result<Caller, Rejection> {
     if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
         return Err(Rejection::ContentEncoding);
     }
-    let accepted = ["application/json", "text/event-stream", "*/*", "application/*", "text/*"];
-    if parts.headers.contains_key(ACCEPT)
-        && !media_types(&parts.headers, &ACCEPT).any(|media| accepted.contains(&media.as_str()))
+    if !accepts(&parts.headers, &["application/json", "text/event-stream", "*/*", "application/*", "text/*"])
     {
         return Err(Rejection::NotAcceptable);
     }
     Ok(caller)
+}
+
+/// Whether the client takes one of these media types; a client that does not say takes JSON.
+fn accepts(headers: &HeaderMap, media_types: &[&str]) -> bool {
+    if !headers.contains_key(ACCEPT) {
+        return media_types.contains(&"application/json");
+    }
+    self::media_types(headers, &ACCEPT).any(|media| media_types.contains(&media.as_str()))
 }
 
 /// The media types of a header, in lower case and without parameters.
@@ -142,22 +198,13 @@ struct Exchange {
     server: Arc<Server>,
     caller: Caller,
     started: Instant,
-    cancels: Arc<AtomicBool>,
-}
-
-/// One message's answer.
-enum Answered {
-    /// A notification, or a response that nobody waits for.
-    Nothing,
-    Message {
-        status: StatusCode,
-        body: Payload,
-    },
-    Challenge(Challenge, Payload),
+    connection: Arc<Connection>,
+    /// For what the upstream tells while a call runs; `None` when the client takes no stream.
+    notices: Option<mpsc::Sender<Bytes>>,
 }
 
 impl Exchange {
-    async fn run(self, headers: HeaderMap, body: Bytes) -> Response {
+    async fn run(self, headers: HeaderMap, body: Bytes) -> Answered {
         let value = match check_json(&body, LIMITS) {
             Ok(value) => value,
             Err(fault) => return rejected(&self.server, Rejection::Message(of_fault(&fault)), self.started),
@@ -167,12 +214,7 @@ impl Exchange {
         } else {
             self.message(&headers, value).await
         };
-        match answered {
-            Ok(Answered::Nothing) => respond::accepted(),
-            Ok(Answered::Message { status, body }) => respond::json(status, body),
-            Ok(Answered::Challenge(challenge, body)) => respond::challenge_response(&challenge, body),
-            Err(error) => rejected(&self.server, Rejection::Message(error), self.started),
-        }
+        answered.unwrap_or_else(|error| rejected(&self.server, Rejection::Message(error), self.started))
     }
 
     /// A batch, which only 2025-03-26 has.
@@ -201,7 +243,7 @@ impl Exchange {
             let message = match answer {
                 Ok(Answered::Nothing) => continue,
                 Ok(Answered::Message { body, .. }) => body,
-                Ok(challenge @ Answered::Challenge(..)) => return Ok(challenge),
+                Ok(whole @ (Answered::Challenge(..) | Answered::Rejected(_))) => return Ok(whole),
                 Err(error) => Payload::from(error_envelope(None, &error)),
             };
             body.push(if body.is_empty() { "[" } else { "," });
@@ -269,7 +311,11 @@ impl Exchange {
             }
         };
         let is_modern = spoken.version.era() == Era::Modern;
-        self.cancels.store(is_modern, Ordering::Relaxed);
+        if !self.connection.decide(spoken.version.era()) {
+            // Nobody is there to read this.
+            let body = ReplyBody::Error(RpcError::new(code::INTERNAL_ERROR, "the client has disconnected"));
+            return (Reply { body, tool: None, outcome: Outcome::InvalidRequest }, Some(true));
+        }
         let none: &RawValue = serde_json::from_str(NO_CAPABILITIES).expect("an empty object is JSON");
         let request = Request {
             version: spoken.version,
@@ -277,6 +323,9 @@ impl Exchange {
             params: message.params,
             client_capabilities: spoken.client_capabilities.unwrap_or(none),
             trace: spoken.trace,
+            progress_token: spoken.progress_token,
+            log_level: spoken.log_level,
+            notices: self.notices.as_ref(),
         };
         (self.server.dispatcher.handle(&self.caller, &request).await, Some(is_modern))
     }
@@ -302,9 +351,9 @@ fn of_fault(fault: &JsonFault) -> RpcError {
     RpcError::new(code, fault.to_string())
 }
 
-fn rejected(server: &Server, rejection: Rejection, started: Instant) -> Response {
+fn rejected(server: &Server, rejection: Rejection, started: Instant) -> Answered {
     record(server, "other", "none", Outcome::InvalidRequest, started);
-    rejection.into_response()
+    Answered::Rejected(rejection)
 }
 
 /// The method for logs and metrics: ours, or a word for all others.

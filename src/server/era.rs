@@ -20,6 +20,10 @@ pub(super) struct Spoken<'a> {
     /// A raw JSON object; `None` where nothing was declared.
     pub(super) client_capabilities: Option<&'a RawValue>,
     pub(super) trace: TraceContext<'a>,
+    /// Raw; where present, the client wants to hear of progress.
+    pub(super) progress_token: Option<&'a RawValue>,
+    /// Raw; where present, the client wants log messages of this level and above.
+    pub(super) log_level: Option<&'a RawValue>,
 }
 
 /// The version that a body without metadata speaks, by its header alone.
@@ -36,7 +40,7 @@ pub(super) fn header_version(headers: &HeaderMap) -> Result<Option<ProtocolVersi
 /// # Errors
 /// The first failure in the order above; all of them are HTTP 400 but -32601, which is 404.
 pub(super) fn decide<'a>(
-    headers: &HeaderMap,
+    headers: &'a HeaderMap,
     message: &Message<'a>,
     method: &str,
 ) -> Result<Spoken<'a>, RpcError> {
@@ -48,7 +52,7 @@ pub(super) fn decide<'a>(
 }
 
 fn modern<'a>(
-    headers: &HeaderMap,
+    headers: &'a HeaderMap,
     message: &Message<'a>,
     method: &str,
     meta: &RequestMeta<'a>,
@@ -75,11 +79,17 @@ fn modern<'a>(
     if method == "tools/call" {
         check_name(name_header.as_deref(), message.params)?;
     }
-    Ok(Spoken { version: spoken, client_capabilities: Some(capabilities), trace: meta.trace_context() })
+    Ok(Spoken {
+        version: spoken,
+        client_capabilities: Some(capabilities),
+        trace: meta.trace_context().with_headers(headers),
+        progress_token: meta.progress_token(),
+        log_level: meta.log_level()?,
+    })
 }
 
 fn legacy<'a>(
-    headers: &HeaderMap,
+    headers: &'a HeaderMap,
     message: &Message<'a>,
     method: &str,
     meta: Option<&RequestMeta<'a>>,
@@ -99,8 +109,14 @@ fn legacy<'a>(
         Some(version) => version,
         None => ProtocolVersion::ASSUMED,
     };
-    let trace = meta.map(RequestMeta::trace_context).unwrap_or_default();
-    Ok(Spoken { version, client_capabilities: None, trace })
+    Ok(Spoken {
+        version,
+        client_capabilities: None,
+        trace: meta.map(RequestMeta::trace_context).unwrap_or_default().with_headers(headers),
+        progress_token: meta.and_then(RequestMeta::progress_token),
+        // An older client sets its level with a request that this server does not have.
+        log_level: None,
+    })
 }
 
 fn handshake_version(params: Option<&RawValue>) -> ProtocolVersion {

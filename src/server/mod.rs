@@ -11,18 +11,22 @@ mod endpoint;
 mod era;
 mod listener;
 mod origin;
+mod resource;
 mod respond;
 mod routes;
+mod stream;
 
 pub use admin::admin_router;
 pub use listener::{ServeOptions, serve};
 pub use origin::OriginPolicy;
+pub use resource::PublicUrl;
 pub use routes::router;
 
 use crate::caller::Salt;
 use crate::catalog::{CatalogCache, CatalogStore};
 use crate::dispatch::Dispatcher;
 use crate::telemetry::Metrics;
+use crate::upstream::Upstream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -36,6 +40,8 @@ pub struct EndpointOptions {
     pub body_timeout: Duration,
     /// Which `Host` and `Origin` headers are accepted.
     pub origins: OriginPolicy,
+    /// What clients call this server.
+    pub public_url: PublicUrl,
 }
 
 /// What the routes share.
@@ -44,6 +50,8 @@ pub struct Server {
     pub options: EndpointOptions,
     /// Answers requests.
     pub dispatcher: Dispatcher,
+    /// For the metadata that a login needs.
+    pub upstream: Arc<dyn Upstream>,
     /// For the gauges.
     pub catalogs: Arc<CatalogCache>,
     /// For the gauges.

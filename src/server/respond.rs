@@ -95,6 +95,48 @@ impl Rejection {
     }
 }
 
+/// A request's answer, not yet a response.
+#[derive(Debug)]
+pub(super) enum Answered {
+    /// Nothing to say: a notification, or a response that nobody waits for.
+    Nothing,
+    /// A JSON-RPC message or a batch of them.
+    Message { status: StatusCode, body: Payload },
+    /// The caller has to log in.
+    Challenge(Challenge, Payload),
+    /// No message at all.
+    Rejected(Rejection),
+}
+
+impl Answered {
+    /// `own_challenges` turns the upstream's challenges into ones that lead to this server.
+    pub(super) fn into_response(
+        self,
+        own_challenges: impl FnOnce(&[HeaderValue]) -> Vec<HeaderValue>,
+    ) -> Response {
+        match self {
+            Self::Nothing => accepted(),
+            Self::Message { status, body } => json(status, body),
+            Self::Challenge(challenge, body) => {
+                challenge_response(challenge.status, own_challenges(&challenge.www_authenticate), body)
+            }
+            Self::Rejected(rejection) => rejection.into_response(),
+        }
+    }
+}
+
+/// The JSON-RPC message of an answer whose stream has begun: its status can no longer be told.
+pub(super) fn message_of(answered: Answered) -> Payload {
+    match answered {
+        Answered::Message { body, .. } | Answered::Challenge(_, body) => body,
+        // Only a request whose call was under way has a stream.
+        Answered::Nothing | Answered::Rejected(_) => Payload::from(error_envelope(
+            None,
+            &RpcError::new(code::INTERNAL_ERROR, "the call ended without an answer"),
+        )),
+    }
+}
+
 /// The HTTP status of a JSON-RPC error of ours. `is_modern` since the legacy era knows only 200 for a request that
 /// was understood.
 pub(super) fn error_status(error: &RpcError, is_modern: bool) -> StatusCode {
@@ -128,25 +170,25 @@ pub(super) fn envelope(id: &RawValue, body: ReplyBody) -> Payload {
     }
 }
 
-/// A challenge relayed: the upstream's status and its `WWW-Authenticate` values, unchanged.
-pub(super) fn challenge_response(challenge: &Challenge, body: Payload) -> Response {
-    let status = StatusCode::from_u16(challenge.status).unwrap_or(StatusCode::UNAUTHORIZED);
+/// A challenge relayed: the upstream's status and its `WWW-Authenticate` values.
+fn challenge_response(status: u16, challenges: Vec<HeaderValue>, body: Payload) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::UNAUTHORIZED);
     let mut response = json(status, body);
-    for value in &challenge.www_authenticate {
-        response.headers_mut().append(WWW_AUTHENTICATE, value.clone());
+    for value in challenges {
+        response.headers_mut().append(WWW_AUTHENTICATE, value);
     }
     response
 }
 
 /// A notification was taken.
-pub(super) fn accepted() -> Response {
+fn accepted() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response
 }
 
 /// A JSON body in one or more pieces, of known length.
-pub(super) fn json(status: StatusCode, payload: Payload) -> Response {
+fn json(status: StatusCode, payload: Payload) -> Response {
     let length = payload.len();
     let mut pieces = payload.into_pieces();
     let body = if pieces.len() == 1 {

@@ -91,6 +91,8 @@ impl Toolbox {
             param_headers: gated.tool.param_headers(),
             client_capabilities: request.client_capabilities,
             trace: request.trace,
+            // A batch has one answer for all its calls, so none of them can tell of itself.
+            listening: request.listening.filter(|_| request.tool != ToolKind::ReadBatch),
             input_responses: request.input_responses,
             request_state: request.request_state,
         };

@@ -29,7 +29,7 @@ use crate::catalog::{Catalog, CatalogCache};
 use crate::mcp::{RpcError, TraceContext, code};
 use crate::search::Ranker;
 use crate::telemetry::Outcome;
-use crate::upstream::{Challenge, Upstream, UpstreamError};
+use crate::upstream::{Challenge, Listening, Upstream, UpstreamError};
 use bytes::Bytes;
 use schemas::ArgumentSchemas;
 use serde_json::value::RawValue;
@@ -57,6 +57,8 @@ pub struct ToolRequest<'a> {
     pub client_capabilities: &'a RawValue,
     /// The caller's trace context.
     pub trace: TraceContext<'a>,
+    /// What the client wants to hear while the call runs.
+    pub listening: Option<Listening<'a>>,
     /// The client's answers to what an earlier round asked for.
     pub input_responses: Option<&'a RawValue>,
     /// The state that an earlier round gave.

@@ -2,12 +2,14 @@
 
 use super::body::Messages;
 use super::error::{Challenge, RpcFailure, UpstreamError};
-use super::wire;
+use super::{Listening, wire};
 use crate::caller::Caller;
 use crate::mcp::{self, Answer, Era, Message, ProtocolVersion, names};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::time::Duration;
 use url::Url;
 
@@ -25,6 +27,8 @@ pub(super) struct Request<'a> {
     pub(super) headers: Vec<(HeaderName, HeaderValue)>,
     pub(super) timeout: Duration,
     pub(super) bytes_max: usize,
+    /// Who hears what is told before the answer.
+    pub(super) listening: Option<Listening<'a>>,
 }
 
 /// What came back for a request that was answered.
@@ -59,10 +63,12 @@ impl Wire {
         if request.version.era() == Era::Modern {
             headers.insert(names::METHOD, HeaderValue::from_static(request.method));
         }
-        headers.extend(request.headers);
+        headers.extend(request.headers.iter().cloned());
+        let mut unfinished = Unfinished::new(self, caller, &request, &id);
         let response = self.post(headers, body).await?;
         let status = response.status();
         if matches!(status.as_u16(), 401 | 403) {
+            unfinished.finish();
             return Err(challenge(&response));
         }
         if status.is_redirection() || status == http::StatusCode::SWITCHING_PROTOCOLS {
@@ -71,7 +77,12 @@ impl Wire {
         let session = response.headers().get(names::SESSION_ID).cloned();
         let failed = !status.is_success();
         let bytes_max = if failed { ERROR_BYTES_MAX.min(request.bytes_max) } else { request.bytes_max };
-        let answer = self.answer(caller, &request.version, request.session, response, &id, bytes_max).await;
+        let messages = Messages::new(response, bytes_max);
+        let answer = match messages {
+            Ok(messages) => self.answer(caller, &request, messages, &id, failed).await,
+            Err(error) => Err(error),
+        };
+        unfinished.finish();
         match answer {
             // Whatever was wrong with the body, the status says more.
             Err(UpstreamError::Cut | UpstreamError::Invalid(_) | UpstreamError::TooLarge(_)) if failed => {
@@ -130,14 +141,11 @@ impl Wire {
     async fn answer(
         &self,
         caller: &Caller,
-        version: &ProtocolVersion,
-        session: Option<&HeaderValue>,
-        response: reqwest::Response,
+        request: &Request<'_>,
+        mut messages: Messages,
         id: &str,
-        bytes_max: usize,
+        failed: bool,
     ) -> Result<Bytes, UpstreamError> {
-        let failed = !response.status().is_success();
-        let mut messages = Messages::new(response, bytes_max)?;
         while let Some(text) = messages.next().await? {
             let message = parse(&text)?;
             match mcp::parse_answer(&message, id, failed && !messages.is_stream()) {
@@ -149,22 +157,28 @@ impl Wire {
                         data: error.data.map(|data| data.get().to_owned()),
                     }));
                 }
-                // A stream may hold notifications, and a legacy one requests; one body holds one answer, and an
-                // answer to somebody else means that this connection is out of step.
-                None if messages.is_stream() => {
-                    if version.era() == Era::Legacy
-                        && let Some(reply) = reply_to_server_request(&message)
-                    {
-                        self.reply_in_background(caller, *version, session, reply);
-                    }
-                }
+                // A stream may hold notifications, and a legacy one requests.
+                None if messages.is_stream() => self.aside(caller, request, &message, &text).await,
+                // One body holds one answer, and an answer to somebody else means that the connection is out of step.
                 None => return Err(UpstreamError::Invalid("it answers another request")),
             }
         }
         Err(UpstreamError::Cut)
     }
 
-    /// A server's request is answered on a POST of its own, beside the call that it came with.
+    /// Deals with a message of a stream that is not the answer.
+    async fn aside(&self, caller: &Caller, request: &Request<'_>, message: &Message<'_>, text: &Bytes) {
+        if let Some(listening) = request.listening.filter(|listening| is_wanted(message, listening)) {
+            // Nobody listens any more when the client is gone; the call then ends by itself or with its task.
+            let _gone = listening.notices.send(text.clone()).await;
+        } else if request.version.era() == Era::Legacy
+            && let Some(reply) = reply_to_server_request(message)
+        {
+            self.reply_in_background(caller, request.version, request.session, reply);
+        }
+    }
+
+    /// Posts an answer to the server's own request, or a notification, beside the call that it belongs to.
     fn reply_in_background(
         &self,
         caller: &Caller,
@@ -173,10 +187,12 @@ impl Wire {
         reply: String,
     ) {
         let (wire, caller, session) = (self.clone(), caller.clone(), session.cloned());
-        tokio::spawn(async move {
+        // At the very end of the process there is nothing left to spawn on.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        runtime.spawn(async move {
             let sent = wire.notify(&caller, version, session.as_ref(), reply, Duration::from_secs(5)).await;
             if let Err(error) = sent {
-                tracing::debug!(error = error.kind(), "a request of the upstream could not be answered");
+                tracing::debug!(error = error.kind(), "a message beside a call could not be sent");
             }
         });
     }
@@ -221,6 +237,61 @@ fn challenge(response: &reqwest::Response) -> UpstreamError {
         status: response.status().as_u16(),
         www_authenticate: response.headers().get_all(WWW_AUTHENTICATE).iter().cloned().collect(),
     })
+}
+
+/// Whether a message is a notification that the client asked for: progress under its token, or a log message.
+fn is_wanted(message: &Message<'_>, listening: &Listening<'_>) -> bool {
+    #[derive(Deserialize)]
+    struct Progress<'a> {
+        #[serde(borrow, rename = "progressToken")]
+        token: &'a RawValue,
+    }
+    if message.id.is_some() {
+        return false;
+    }
+    match message.method_name().as_deref() {
+        Some("notifications/message") => listening.log_level.is_some(),
+        Some("notifications/progress") => {
+            let progress =
+                message.params.map(|params| mcp::from_object::<Progress<'_>>(params.get().as_bytes()));
+            matches!((progress, listening.progress_token), (Some(Ok(progress)), Some(token)) if progress.token.get() == token.get())
+        }
+        _ => false,
+    }
+}
+
+/// A tool call that is cancelled when it is dropped before its end. A modern upstream takes the closed connection for
+/// that; a legacy one has to be told.
+struct Unfinished<'a> {
+    wire: &'a Wire,
+    caller: &'a Caller,
+    version: ProtocolVersion,
+    session: Option<&'a HeaderValue>,
+    /// The id to cancel; `None` when there is nothing to tell.
+    id: Option<&'a str>,
+}
+
+impl<'a> Unfinished<'a> {
+    fn new(wire: &'a Wire, caller: &'a Caller, request: &Request<'a>, id: &'a str) -> Self {
+        let tells = request.method == "tools/call" && request.version.era() == Era::Legacy;
+        let (version, session) = (request.version, request.session);
+        Self { wire, caller, version, session, id: tells.then_some(id) }
+    }
+
+    fn finish(&mut self) {
+        self.id = None;
+    }
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if let Some(id) = self.id {
+            let cancelled = format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"the caller is gone or the time is up"}}}}"#
+            );
+            self.wire.reply_in_background(self.caller, self.version, self.session, cancelled);
+        }
+    }
 }
 
 /// The answer to a request of a legacy server: a ping gets its pong, and nothing else was offered.

@@ -3,6 +3,7 @@
 use super::era::{self, EraMemory, Verdict};
 use super::error::UpstreamError;
 use super::exchange::{Reply, Request, Wire};
+use super::metadata::MetadataLocation;
 use super::session::{Session, Sessions};
 use super::{Listing, ToolCall, Upstream, wire};
 use crate::caller::Caller;
@@ -61,6 +62,7 @@ pub struct HttpUpstream {
     wire: Wire,
     era: EraMemory,
     sessions: Sessions,
+    metadata: MetadataLocation,
 }
 
 impl HttpUpstream {
@@ -71,7 +73,7 @@ impl HttpUpstream {
     pub fn new(options: HttpUpstreamOptions) -> Result<Self, UpstreamSetupError> {
         let wire = Wire { client: client(&options)?, url: options.url.clone() };
         let sessions = Sessions::new(options.callers_max);
-        Ok(Self { options, wire, era: EraMemory::default(), sessions })
+        Ok(Self { options, wire, era: EraMemory::default(), sessions, metadata: MetadataLocation::default() })
     }
 
     async fn list(&self, caller: &Caller) -> Result<Listing, UpstreamError> {
@@ -212,10 +214,13 @@ impl HttpUpstream {
         deadline: Instant,
     ) -> Result<Bytes, UpstreamError> {
         let capabilities = wire::forwarded_capabilities(call.client_capabilities);
-        let meta = wire::modern_meta(ProtocolVersion::MODERN.as_str(), &capabilities, &call.trace);
+        let meta =
+            wire::modern_meta(ProtocolVersion::MODERN.as_str(), &capabilities, &call.trace, call.listening);
         let params = wire::call_params(call, Some(&meta));
         let mut request = self.request("tools/call", &params, deadline)?;
         request.headers = call_headers(call);
+        request.headers.extend(trace_headers(&call.trace));
+        request.listening = call.listening;
         self.wire.send(caller, request).await.map(|reply| reply.result)
     }
 
@@ -226,16 +231,26 @@ impl HttpUpstream {
         deadline: Instant,
     ) -> Result<Bytes, UpstreamError> {
         let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await?;
-        let params = wire::call_params(call, wire::legacy_meta(&call.trace).as_deref());
+        let params = wire::call_params(call, wire::legacy_meta(&call.trace, call.listening).as_deref());
         let mut request = self.request("tools/call", &params, deadline)?;
         request.version = session.version;
         request.session = session.id.as_ref();
+        request.headers = trace_headers(&call.trace).collect();
+        request.listening = call.listening;
         let reply = self.wire.send(caller, request).await;
         Sessions::end_of_request(&self.wire, caller, &session);
         if matches!(reply, Err(UpstreamError::SessionLost | UpstreamError::Unauthorized(_))) {
             self.sessions.forget(caller, &session);
         }
         reply.map(|reply| reply.result)
+    }
+
+    /// Notes where a challenge says that the login starts.
+    fn noted<T>(&self, result: Result<T, UpstreamError>) -> Result<T, UpstreamError> {
+        if let Err(UpstreamError::Unauthorized(challenge)) = &result {
+            self.metadata.note(&self.wire.url, challenge);
+        }
+        result
     }
 
     /// A modern request with the time that is left.
@@ -253,6 +268,7 @@ impl HttpUpstream {
             headers: Vec::new(),
             timeout: self.left(deadline)?,
             bytes_max: self.options.response_bytes_max,
+            listening: None,
         })
     }
 
@@ -264,7 +280,11 @@ impl HttpUpstream {
 
 impl Upstream for HttpUpstream {
     fn list_tools<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Listing, UpstreamError>> {
-        self.list(caller).boxed()
+        async move { self.noted(self.list(caller).await) }.boxed()
+    }
+
+    fn resource_metadata(&self) -> BoxFuture<'_, Result<Bytes, UpstreamError>> {
+        self.metadata.fetch(&self.wire).boxed()
     }
 
     fn call_tool<'a>(
@@ -272,13 +292,13 @@ impl Upstream for HttpUpstream {
         caller: &'a Caller,
         call: ToolCall<'a>,
     ) -> BoxFuture<'a, Result<Bytes, UpstreamError>> {
-        async move { self.call(caller, &call).await }.boxed()
+        async move { self.noted(self.call(caller, &call).await) }.boxed()
     }
 }
 
 /// The params of a modern request of ours: no capabilities, since nothing is done for a client here.
 fn modern_params(member: &str) -> String {
-    let meta = wire::modern_meta(ProtocolVersion::MODERN.as_str(), "{}", &TraceContext::default());
+    let meta = wire::modern_meta(ProtocolVersion::MODERN.as_str(), "{}", &TraceContext::default(), None);
     let comma = if member.is_empty() { "" } else { "," };
     format!(r#"{{{member}{comma}"_meta":{meta}}}"#)
 }
@@ -299,6 +319,13 @@ fn call_headers(call: &ToolCall<'_>) -> Vec<(HeaderName, HeaderValue)> {
         }
     }
     headers
+}
+
+/// The caller's trace headers, which are made to cross hops.
+fn trace_headers(trace: &TraceContext<'_>) -> impl Iterator<Item = (HeaderName, HeaderValue)> + use<> {
+    let headers =
+        [(names::TRACEPARENT, trace.traceparent_header), (names::TRACESTATE, trace.tracestate_header)];
+    headers.map(|(name, value)| Some((name, value?.clone()))).into_iter().flatten()
 }
 
 /// The one HTTP client. Each default that a proxy of other people's credentials can't have is switched off.

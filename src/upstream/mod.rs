@@ -3,8 +3,8 @@
 //! [`Upstream`] is what the core sees; [`HttpUpstream`] speaks streamable HTTP in both eras. Tests put their own
 //! behind the same trait.
 //!
-//! **Of the caller's headers only `Authorization` crosses**, to the configured URL and nowhere else: no redirects,
-//! no proxies from the environment, no retries. **A tool call is sent at most once.**
+//! **Of the caller's headers only `Authorization` and W3C trace context cross**, to the configured URL and nowhere
+//! else: no redirects, no proxies from the environment, no retries. **A tool call is sent at most once.**
 //!
 //! Deliberately not here: what a caller may call, which is decided before.
 
@@ -13,6 +13,7 @@ mod era;
 mod error;
 mod exchange;
 mod http;
+mod metadata;
 mod session;
 mod wire;
 
@@ -22,14 +23,21 @@ pub use http::{HttpUpstream, HttpUpstreamOptions, UpstreamSetupError};
 use crate::caller::Caller;
 use crate::mcp::{Era, ParamHeader, TraceContext};
 use bytes::Bytes;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::value::RawValue;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// The server that has the tools.
 pub trait Upstream: Send + Sync {
     /// All pages of the caller's tools.
     fn list_tools<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Listing, UpstreamError>>;
+
+    /// The upstream's protected resource metadata (RFC 9728), a JSON document. An upstream need not have any.
+    fn resource_metadata(&self) -> BoxFuture<'_, Result<Bytes, UpstreamError>> {
+        std::future::ready(Err(UpstreamError::Status(404))).boxed()
+    }
 
     /// Calls one tool, once. Dropping the future cancels the call.
     fn call_tool<'a>(
@@ -52,6 +60,17 @@ pub struct Listing {
     pub era: Era,
 }
 
+/// Who wants to hear what while a call runs.
+#[derive(Clone, Copy, Debug)]
+pub struct Listening<'a> {
+    /// Raw; where present, progress is wanted, and named so.
+    pub progress_token: Option<&'a RawValue>,
+    /// Raw; where present, log messages of this level and above are wanted.
+    pub log_level: Option<&'a RawValue>,
+    /// Takes whole notifications, raw. It is bounded: whoever sends waits for whoever reads.
+    pub notices: &'a mpsc::Sender<Bytes>,
+}
+
 /// One call of one tool.
 #[derive(Clone, Copy, Debug)]
 pub struct ToolCall<'a> {
@@ -65,6 +84,8 @@ pub struct ToolCall<'a> {
     pub client_capabilities: &'a RawValue,
     /// The caller's trace context.
     pub trace: TraceContext<'a>,
+    /// What the client wants to hear while the call runs.
+    pub listening: Option<Listening<'a>>,
     /// The client's answers to what an earlier round asked for.
     pub input_responses: Option<&'a RawValue>,
     /// The state that an earlier round gave, opaque.

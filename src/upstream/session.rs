@@ -106,6 +106,7 @@ async fn handshake(wire: &Wire, caller: &Caller, timeout: Duration) -> Result<Op
         headers: Vec::new(),
         timeout,
         bytes_max: 1024 * 1024,
+        listening: None,
     };
     let reply = wire.send(caller, request).await?;
     let facts: ServerFacts = from_object(&reply.result)

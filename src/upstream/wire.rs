@@ -1,7 +1,7 @@
 //! Writes our requests and reads the parts of results that we understand.
 
-use super::ToolCall;
 use super::error::UpstreamError;
+use super::{Listening, ToolCall};
 use crate::mcp::{TraceContext, from_object, keys};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -30,7 +30,12 @@ pub(super) fn request(id: &str, method: &str, params: &str) -> String {
 }
 
 /// The `_meta` of a modern request.
-pub(super) fn modern_meta(version: &str, capabilities: &str, trace: &TraceContext<'_>) -> String {
+pub(super) fn modern_meta(
+    version: &str,
+    capabilities: &str,
+    trace: &TraceContext<'_>,
+    listening: Option<Listening<'_>>,
+) -> String {
     let mut meta = format!(
         r#"{{"{}":"{version}","{}":{CLIENT_INFO},"{}":{capabilities}"#,
         keys::PROTOCOL_VERSION,
@@ -38,25 +43,30 @@ pub(super) fn modern_meta(version: &str, capabilities: &str, trace: &TraceContex
         keys::CLIENT_CAPABILITIES,
     );
     push_trace(&mut meta, trace);
+    push_member(&mut meta, "progressToken", listening.and_then(|listening| listening.progress_token));
+    push_member(&mut meta, keys::LOG_LEVEL, listening.and_then(|listening| listening.log_level));
     meta.push('}');
     meta
 }
 
-/// The `_meta` of a legacy request: trace context, or nothing.
-pub(super) fn legacy_meta(trace: &TraceContext<'_>) -> Option<String> {
+/// The `_meta` of a legacy request: trace context and progress token, or nothing.
+pub(super) fn legacy_meta(trace: &TraceContext<'_>, listening: Option<Listening<'_>>) -> Option<String> {
     let mut meta = String::from("{");
     push_trace(&mut meta, trace);
+    push_member(&mut meta, "progressToken", listening.and_then(|listening| listening.progress_token));
     meta.push('}');
     (meta.len() > 2).then(|| meta.replacen("{,", "{", 1))
 }
 
 fn push_trace(meta: &mut String, trace: &TraceContext<'_>) {
-    let members =
-        [("traceparent", trace.traceparent), ("tracestate", trace.tracestate), ("baggage", trace.baggage)];
-    for (key, value) in members {
-        if let Some(value) = value {
-            write!(meta, r#","{key}":{}"#, value.get()).expect("a string takes any text");
-        }
+    push_member(meta, "traceparent", trace.traceparent);
+    push_member(meta, "tracestate", trace.tracestate);
+    push_member(meta, "baggage", trace.baggage);
+}
+
+fn push_member(object: &mut String, key: &str, value: Option<&RawValue>) {
+    if let Some(value) = value {
+        write!(object, r#","{key}":{}"#, value.get()).expect("a string takes any text");
     }
 }
 
@@ -163,13 +173,14 @@ mod tests {
             param_headers: &[],
             client_capabilities: raw("{}"),
             trace,
+            listening: None,
             input_responses: Some(raw(r#"{"q":1}"#)),
             request_state: Some(raw("\"opaque\"")),
         };
-        insta::assert_snapshot!(call_params(&call, legacy_meta(&trace).as_deref()), @r#"{"name":"a\"b","arguments":{ "n": 123456789012345678901234567890 },"inputResponses":{"q":1},"requestState":"opaque","_meta":{"traceparent":"00-a"}}"#);
-        let meta = modern_meta("2026-07-28", "{}", &trace).replace(env!("CARGO_PKG_VERSION"), "0");
+        insta::assert_snapshot!(call_params(&call, legacy_meta(&trace, None).as_deref()), @r#"{"name":"a\"b","arguments":{ "n": 123456789012345678901234567890 },"inputResponses":{"q":1},"requestState":"opaque","_meta":{"traceparent":"00-a"}}"#);
+        let meta = modern_meta("2026-07-28", "{}", &trace, None).replace(env!("CARGO_PKG_VERSION"), "0");
         insta::assert_snapshot!(meta, @r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"toolsearch-proxy","version":"0"},"io.modelcontextprotocol/clientCapabilities":{},"traceparent":"00-a"}"#);
-        assert_eq!(legacy_meta(&TraceContext::default()), None);
+        assert_eq!(legacy_meta(&TraceContext::default(), None), None);
     }
 
     #[test]
