@@ -7,10 +7,13 @@ use super::request::{self, CallArguments};
 use super::{Stop, ToolKind, ToolReply, ToolRequest, Toolbox, for_the_client, suggest};
 use crate::caller::Caller;
 use crate::catalog::{Catalog, IndexedTool, Named};
+use crate::mcp::from_object;
 use crate::upstream::{ToolCall, UpstreamError};
 use bytes::Bytes;
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 const EXPECTED: &str = r#"{"name": "exact name of the tool", "arguments": {…}}"#;
 
@@ -32,7 +35,7 @@ impl Toolbox {
         let gated = self.gate(&catalog, &call, is_read)?;
         match self.send(caller, request, &gated).await {
             Ok(result) => Ok(ToolReply::Upstream(result)),
-            Err(error) => Err(match for_the_client(&error) {
+            Err(error) => Err(match for_the_client(&error, request.is_later_round()) {
                 Some(failure) => Stop::Failed(failure),
                 None => Stop::Upstream(explain(&error, gated.tool, is_read)),
             }),
@@ -62,12 +65,12 @@ impl Toolbox {
     fn check_arguments(&self, named: Named<'_>, arguments: &RawValue) -> Result<(), Refusal> {
         let mut first_problems: Option<Vec<Violation>> = None;
         for tool in named.tools() {
-            match self.schemas.of(tool).check(arguments) {
-                Ok(_) => return Ok(()),
-                Err(problems) => {
-                    first_problems.get_or_insert(problems);
-                }
+            let schema = self.schemas.of(tool);
+            let Err(problems) = schema.check(arguments) else { return Ok(()) };
+            if without_optional_nulls(arguments, tool).is_some_and(|given| schema.check(&given).is_ok()) {
+                return Ok(());
             }
+            first_problems.get_or_insert(problems);
         }
         let tool = named.first();
         Err(Refusal::new(format!(
@@ -111,6 +114,26 @@ impl Toolbox {
     }
 }
 
+/// The arguments less those that are `null` and not required: models say "not given" so, and header parameters may be
+/// null by the protocol. `None` when there are none. Only the check reads this; what is sent stays as it is.
+fn without_optional_nulls(arguments: &RawValue, tool: &IndexedTool) -> Option<Box<RawValue>> {
+    #[derive(Deserialize)]
+    struct Schema<'a> {
+        #[serde(borrow, default)]
+        required: Vec<Cow<'a, str>>,
+    }
+    if !arguments.get().contains("null") {
+        return None;
+    }
+    let mut members: BTreeMap<String, &RawValue> = serde_json::from_str(arguments.get()).ok()?;
+    let schema: Schema<'_> = from_object(tool.input_schema()?.get().as_bytes()).ok()?;
+    let before = members.len();
+    members.retain(|name, value| {
+        value.get() != "null" || schema.required.iter().any(|required| required == name)
+    });
+    (members.len() < before).then(|| serde_json::value::to_raw_value(&members).ok()).flatten()
+}
+
 fn unknown_tool(catalog: &Catalog, name: &str) -> Refusal {
     if let Some(meant) = suggest::typo_of(name, catalog.names()) {
         return Refusal::new(format!(
@@ -142,7 +165,7 @@ pub(super) fn explain(error: &UpstreamError, tool: &IndexedTool, is_read: bool) 
         }
     };
     let then = match (is_read, error.was_not_executed(), matches!(error, UpstreamError::TooLarge(_))) {
-        (_, _, true) => "Ask for less, for instance with a filter or a smaller page.",
+        (true, _, true) => "Ask for less, for instance with a filter or a smaller page.",
         (_, true, _) => "Nothing was executed. Try again later.",
         (true, ..) => "Try again later.",
         (false, ..) => "It is not known whether the call was executed: check before you repeat it.",

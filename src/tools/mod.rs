@@ -65,6 +65,13 @@ pub struct ToolRequest<'a> {
     pub request_state: Option<&'a RawValue>,
 }
 
+impl ToolRequest<'_> {
+    /// Whether the client answers what an earlier round of the same call asked for.
+    fn is_later_round(&self) -> bool {
+        self.input_responses.is_some() || self.request_state.is_some()
+    }
+}
+
 /// What a tool gives back.
 #[derive(Debug)]
 pub enum ToolReply {
@@ -182,11 +189,15 @@ impl From<Refusal> for Stop {
     }
 }
 
-/// Whether an upstream error is for the MCP client to act on, and the error for it then.
-fn for_the_client(error: &UpstreamError) -> Option<ToolFailure> {
+/// Whether an upstream error is for the MCP client to act on, and the error for it then. In a later round of a call
+/// what the upstream finds wrong is what the client added: its responses, or a state that is not the one it was given.
+fn for_the_client(error: &UpstreamError, is_later_round: bool) -> Option<ToolFailure> {
     match error {
         UpstreamError::Unauthorized(challenge) => Some(ToolFailure::Unauthorized(challenge.clone())),
-        UpstreamError::Rpc(failure) if failure.code == code::MISSING_CAPABILITY => {
+        UpstreamError::Rpc(failure)
+            if failure.code == code::MISSING_CAPABILITY
+                || (is_later_round && failure.is_invalid_params()) =>
+        {
             let data = failure.data.as_deref().and_then(|data| serde_json::from_str(data).ok());
             Some(ToolFailure::Rpc(RpcError {
                 code: failure.code,

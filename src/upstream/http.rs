@@ -94,15 +94,21 @@ impl HttpUpstream {
         listed
     }
 
-    /// A listing opens a session of its own where none is kept: the handshake brings the instructions.
+    /// Lists in the caller's session, and once more in a new one when the upstream has forgotten it: a listing
+    /// changes nothing, so it may be repeated.
     async fn list_legacy(&self, caller: &Caller, deadline: Instant) -> Result<Listing, UpstreamError> {
-        let opened = self.sessions.open(&self.wire, caller, self.left(deadline)?).await?;
-        let listed = self.walk(caller, Some(&opened.session), opened.instructions, deadline).await;
-        Sessions::end_of_request(&self.wire, caller, &opened.session);
-        if matches!(listed, Err(UpstreamError::SessionLost)) {
-            self.sessions.forget(caller, &opened.session);
+        for _ in 0..2 {
+            let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await?;
+            let listed = self.walk(caller, Some(&session), session.instructions.clone(), deadline).await;
+            Sessions::end_of_request(&self.wire, caller, &session);
+            if listed.is_err() {
+                self.sessions.forget(caller, &session);
+            }
+            if !matches!(listed, Err(UpstreamError::SessionLost)) {
+                return listed;
+            }
         }
-        listed
+        Err(UpstreamError::SessionLost)
     }
 
     /// Asks for the era, with the caller's own credentials.
@@ -245,10 +251,13 @@ impl HttpUpstream {
         reply.map(|reply| reply.result)
     }
 
-    /// Notes where a challenge says that the login starts.
-    fn noted<T>(&self, result: Result<T, UpstreamError>) -> Result<T, UpstreamError> {
-        if let Err(UpstreamError::Unauthorized(challenge)) = &result {
-            self.metadata.note(&self.wire.url, challenge);
+    /// Notes where a challenge says that the login starts, and tells the whole time-out rather than what was left of
+    /// it for the last request.
+    fn noted<T>(&self, result: Result<T, UpstreamError>, timeout: Duration) -> Result<T, UpstreamError> {
+        match &result {
+            Err(UpstreamError::Unauthorized(challenge)) => self.metadata.note(&self.wire.url, challenge),
+            Err(UpstreamError::TimedOut(_)) => return Err(UpstreamError::TimedOut(timeout)),
+            _ => {}
         }
         result
     }
@@ -280,7 +289,7 @@ impl HttpUpstream {
 
 impl Upstream for HttpUpstream {
     fn list_tools<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Listing, UpstreamError>> {
-        async move { self.noted(self.list(caller).await) }.boxed()
+        async move { self.noted(self.list(caller).await, self.options.list_timeout) }.boxed()
     }
 
     fn resource_metadata(&self) -> BoxFuture<'_, Result<Bytes, UpstreamError>> {
@@ -292,7 +301,7 @@ impl Upstream for HttpUpstream {
         caller: &'a Caller,
         call: ToolCall<'a>,
     ) -> BoxFuture<'a, Result<Bytes, UpstreamError>> {
-        async move { self.noted(self.call(caller, &call).await) }.boxed()
+        async move { self.noted(self.call(caller, &call).await, self.options.call_timeout) }.boxed()
     }
 }
 

@@ -20,11 +20,7 @@ pub(super) struct Session {
     /// `None` when the upstream keeps none.
     pub(super) id: Option<HeaderValue>,
     pub(super) version: ProtocolVersion,
-}
-
-/// A session and, fresh from the handshake, the upstream's instructions.
-pub(super) struct Opened {
-    pub(super) session: Arc<Session>,
+    /// The upstream's guidance for models.
     pub(super) instructions: Option<String>,
 }
 
@@ -48,27 +44,20 @@ impl Sessions {
         caller: &Caller,
         timeout: Duration,
     ) -> Result<Arc<Session>, UpstreamError> {
-        let kept = caller.key().and_then(|key| self.lock().get(&key).cloned());
-        match kept {
-            Some(session) => Ok(session),
-            None => self.open(wire, caller, timeout).await.map(|opened| opened.session),
+        let Some(key) = caller.key() else { return handshake(wire, caller, timeout).await.map(Arc::new) };
+        if let Some(kept) = self.lock().get(&key) {
+            return Ok(Arc::clone(kept));
         }
-    }
-
-    /// Opens a new session and keeps it in place of any other of this caller, which is closed.
-    pub(super) async fn open(
-        &self,
-        wire: &Wire,
-        caller: &Caller,
-        timeout: Duration,
-    ) -> Result<Opened, UpstreamError> {
-        let opened = handshake(wire, caller, timeout).await?;
-        if let Some(key) = caller.key()
-            && let Some(replaced) = self.lock().put(key, Arc::clone(&opened.session))
-        {
-            close(wire, caller, &replaced);
+        let opened = Arc::new(handshake(wire, caller, timeout).await?);
+        let first = {
+            let mut kept = self.lock();
+            Arc::clone(kept.get_or_insert(key, || Arc::clone(&opened)))
+        };
+        if !Arc::ptr_eq(&first, &opened) {
+            // Another request of this caller was faster. Its session may be in use; ours is not.
+            close(wire, caller, &opened);
         }
-        Ok(opened)
+        Ok(first)
     }
 
     /// Forgets a session that the upstream no longer knows, unless a newer one took its place.
@@ -92,7 +81,7 @@ impl Sessions {
     }
 }
 
-async fn handshake(wire: &Wire, caller: &Caller, timeout: Duration) -> Result<Opened, UpstreamError> {
+async fn handshake(wire: &Wire, caller: &Caller, timeout: Duration) -> Result<Session, UpstreamError> {
     let params = format!(
         r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#,
         ProtocolVersion::LATEST_LEGACY,
@@ -116,10 +105,10 @@ async fn handshake(wire: &Wire, caller: &Caller, timeout: Duration) -> Result<Op
         .and_then(|name| ProtocolVersion::parse(&name))
         .filter(|version| version.era() == Era::Legacy)
         .ok_or(UpstreamError::NoCommonVersion)?;
-    let session = Arc::new(Session { id: reply.session, version });
+    let session = Session { id: reply.session, version, instructions: facts.instructions };
     let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned();
     wire.notify(caller, version, session.id.as_ref(), initialized, timeout).await?;
-    Ok(Opened { session, instructions: facts.instructions })
+    Ok(session)
 }
 
 /// Closes a session in the background; a server that forgets it by itself is as good.
