@@ -13,7 +13,7 @@ use crate::upstream::Listing;
 use lru::LruCache;
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// What the store needs to build catalogues.
@@ -33,6 +33,7 @@ pub struct CatalogStore {
     bytes: Arc<AtomicUsize>,
     tools: Mutex<HashMap<ContentDigest, Weak<IndexedTool>>>,
     catalogs: Mutex<LruCache<ContentDigest, Arc<Catalog>>>,
+    left_out: AtomicU64,
 }
 
 /// The key of a catalogue in the store.
@@ -47,12 +48,19 @@ impl CatalogStore {
             bytes: Arc::default(),
             tools: Mutex::default(),
             catalogs: Mutex::new(LruCache::unbounded()),
+            left_out: AtomicU64::new(0),
         }
     }
 
     /// Bytes held by tools and catalogues.
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Definitions left out of catalogues since the start: they had no usable name, or header annotations that the
+    /// protocol forbids.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
     }
 
     /// Catalogues and distinct tools held.
@@ -91,6 +99,7 @@ impl CatalogStore {
         }
         let left_out = listing.tools.len() - tools.len();
         if left_out > 0 {
+            self.left_out.fetch_add(left_out as u64, Ordering::Relaxed);
             tracing::warn!(left_out, "definitions without a usable name or header annotation were left out");
         }
         let documents: Vec<_> = tools.iter().map(|tool| Arc::clone(tool.analyzed())).collect();
@@ -237,8 +246,10 @@ mod tests {
         for (era, kept) in [(Era::Modern, 1), (Era::Legacy, 2)] {
             let mut listing = Listing { era, ..listing(&["b"]) };
             listing.tools.push(bad.clone());
-            let (_, catalog) = store(usize::MAX).intern(&listing);
+            let store = store(usize::MAX);
+            let (_, catalog) = store.intern(&listing);
             assert_eq!((catalog.tools().len(), catalog.left_out()), (kept, 2 - kept));
+            assert_eq!(store.left_out(), 2 - kept as u64);
         }
     }
 }

@@ -12,12 +12,13 @@ pub use values::{ByteSize, Seconds, Setting};
 
 use crate::catalog::WriteTools;
 use crate::telemetry::LogFormat;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::str::FromStr;
 use url::{Host, Url};
 
 /// Environment variables that start so are ours.
@@ -42,13 +43,25 @@ pub enum Command {
     Demo(DemoArgs),
 }
 
-/// Which ranking is used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// Which model gives texts their meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EmbedderChoice {
     /// The model that is part of the binary: English and many other languages.
     Builtin,
     /// Words only.
     None,
+}
+
+impl FromStr for EmbedderChoice {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "builtin" => Ok(Self::Builtin),
+            "none" => Ok(Self::None),
+            _ => Err("choose builtin or none"),
+        }
+    }
 }
 
 /// Settings of `demo`.
@@ -158,7 +171,7 @@ struct ToolArgs {
     /// How search understands a query: builtin adds the meaning of words, in many languages, to the words themselves;
     /// none compares words only
     #[arg(long, value_name = "NAME", default_value = "builtin", env = "TOOLSEARCH_EMBEDDER")]
-    embedder: EmbedderChoice,
+    embedder: Setting<EmbedderChoice>,
     /// How many of a search's best hits come with their input schema
     #[arg(long, value_name = "COUNT", default_value = "3", env = "TOOLSEARCH_SEARCH_SCHEMAS")]
     search_schemas: Setting<usize>,
@@ -199,9 +212,9 @@ struct LimitArgs {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Logs")]
 struct LogArgs {
-    /// How log lines on standard error look
+    /// How log lines on standard error look: text for people, or json
     #[arg(long, value_name = "FORMAT", default_value = "text", env = "TOOLSEARCH_LOG_FORMAT")]
-    log_format: LogFormat,
+    log_format: Setting<LogFormat>,
     /// Least severe level that is logged; info is one line a request. No level logs tokens, queries, arguments or
     /// results
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLSEARCH_LOG_LEVEL")]
@@ -292,7 +305,7 @@ impl ServeArgs {
             max_pages: problems.take("--max-pages", catalog.max_pages),
             max_listing_bytes: problems.take("--max-listing-bytes", catalog.max_listing_bytes),
             write_tools,
-            embedder: tools.embedder,
+            embedder: problems.take("--embedder", tools.embedder),
             search_schemas: problems.take("--search-schemas", tools.search_schemas),
             search_schema_bytes: problems.take("--search-schema-bytes", tools.search_schema_bytes),
             max_batch_calls: problems.take("--max-batch-calls", tools.max_batch_calls),
@@ -303,7 +316,7 @@ impl ServeArgs {
             header_timeout: problems.positive("--header-timeout", limits.header_timeout),
             body_timeout: problems.positive("--body-timeout", limits.body_timeout),
             drain_timeout: problems.take("--drain-timeout", limits.drain_timeout),
-            log_format: logs.log_format,
+            log_format: problems.take("--log-format", logs.log_format),
             log_level: problems.take("--log-level", logs.log_level),
         };
         problems.result(config)

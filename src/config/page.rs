@@ -34,14 +34,9 @@ fn add(page: &mut String, arg: &Arg) {
     let env = arg.get_env().and_then(|env| env.to_str()).unwrap_or_default();
     let defaults: Vec<_> = arg.get_default_values().iter().filter_map(|value| value.to_str()).collect();
     let help = arg.get_help().map(ToString::to_string).unwrap_or_default().replace('*', "\\*");
-    let choices: Vec<_> =
-        arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect();
     write!(page, "\n### `--{flag}{value}`\n\n{help}.\n\nVariable `{env}`").expect("a string takes any text");
     if !defaults.is_empty() {
         write!(page, ", default `{}`", defaults.join(",")).expect("a string takes any text");
-    }
-    if !choices.is_empty() && arg.get_action().takes_values() {
-        write!(page, ", one of {}", choices.join(", ")).expect("a string takes any text");
     }
     page.push_str(".\n");
 }

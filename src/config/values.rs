@@ -1,5 +1,7 @@
 //! The kinds of values that settings have.
 
+use super::EmbedderChoice;
+use crate::telemetry::LogFormat;
 use std::convert::Infallible;
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
@@ -91,6 +93,8 @@ placeholders! {
     SocketAddr => Self::from(([127, 0, 0, 1], 0)),
     Url => Self::parse("http://localhost").expect("the URL is valid"),
     tracing::Level => Self::INFO,
+    LogFormat => Self::Text,
+    EmbedderChoice => Self::None,
 }
 
 #[cfg(test)]

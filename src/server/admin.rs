@@ -4,6 +4,7 @@
 //! restart would not help.
 
 use super::Server;
+use crate::telemetry::Held;
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -32,6 +33,11 @@ async fn readyz(State(server): State<Arc<Server>>) -> (StatusCode, &'static str)
 
 async fn metrics(State(server): State<Arc<Server>>) -> impl IntoResponse {
     let (catalogs, _tools) = server.store.counts();
-    server.metrics.set_catalogs(server.store.bytes(), catalogs, server.catalogs.stats().callers);
+    server.metrics.set_held(Held {
+        bytes: server.store.bytes(),
+        catalogs,
+        callers: server.catalogs.stats().callers,
+        left_out: server.store.left_out(),
+    });
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], server.metrics.render())
 }

@@ -3,6 +3,7 @@
 //! One line a request at `info`, the rest at `debug`. The HTTP crates below us may print headers, so they stay at
 //! `warn` whatever level is asked for.
 
+use std::str::FromStr;
 use tracing::Level;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
@@ -10,12 +11,24 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
 /// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
     Text,
     /// One JSON object a line.
     Json,
+}
+
+impl FromStr for LogFormat {
+    type Err = &'static str;
+
+    fn from_str(name: &str) -> Result<Self, Self::Err> {
+        match name {
+            "text" => Ok(Self::Text),
+            "json" => Ok(Self::Json),
+            _ => Err("choose text or json"),
+        }
+    }
 }
 
 /// Sends log lines of this crate at `level` and above to standard error. Does nothing when logs are set up already.

@@ -1,6 +1,8 @@
 //! [`Metrics`]: every metric with its help text and its labels. Label values come from closed sets of ours.
 
-use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGauge, Opts, Registry, TextEncoder};
+use prometheus::{
+    HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, TextEncoder,
+};
 use std::time::Duration;
 
 /// How a request ended: the closed set of the `outcome` label.
@@ -42,6 +44,20 @@ pub struct Metrics {
     catalog_bytes: IntGauge,
     catalogs: IntGauge,
     callers: IntGauge,
+    left_out: IntCounter,
+}
+
+/// What is held now, for the gauges.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Held {
+    /// Bytes of tools and catalogues.
+    pub bytes: usize,
+    /// Distinct listings.
+    pub catalogs: usize,
+    /// Callers whose listing is kept.
+    pub callers: u64,
+    /// Definitions left out of catalogues since the start.
+    pub left_out: u64,
 }
 
 impl Metrics {
@@ -73,14 +89,20 @@ impl Metrics {
             catalog_bytes: gauge("toolsearch_catalog_bytes", "Bytes held by tools and catalogues."),
             catalogs: gauge("toolsearch_catalogs", "Distinct listings held."),
             callers: gauge("toolsearch_callers", "Callers whose listing is kept."),
+            left_out: IntCounter::new(
+                "toolsearch_definitions_left_out_total",
+                "Listed definitions without a usable name or header annotation.",
+            )
+            .expect("the name is valid"),
             registry,
         };
-        let collectors: [Box<dyn prometheus::core::Collector>; 5] = [
+        let collectors: [Box<dyn prometheus::core::Collector>; 6] = [
             Box::new(metrics.requests.clone()),
             Box::new(metrics.durations.clone()),
             Box::new(metrics.catalog_bytes.clone()),
             Box::new(metrics.catalogs.clone()),
             Box::new(metrics.callers.clone()),
+            Box::new(metrics.left_out.clone()),
         ];
         for collector in collectors {
             metrics.registry.register(collector).expect("each name is registered once");
@@ -95,11 +117,12 @@ impl Metrics {
     }
 
     /// Sets what is held now.
-    pub fn set_catalogs(&self, bytes: usize, catalogs: usize, callers: u64) {
+    pub fn set_held(&self, held: Held) {
         let gauge = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
-        self.catalog_bytes.set(gauge(bytes));
-        self.catalogs.set(gauge(catalogs));
-        self.callers.set(i64::try_from(callers).unwrap_or(i64::MAX));
+        self.catalog_bytes.set(gauge(held.bytes));
+        self.catalogs.set(gauge(held.catalogs));
+        self.callers.set(i64::try_from(held.callers).unwrap_or(i64::MAX));
+        self.left_out.inc_by(held.left_out.saturating_sub(self.left_out.get()));
     }
 
     /// Everything in the Prometheus text format.
@@ -122,7 +145,7 @@ mod tests {
     fn every_metric_registers_and_renders() {
         let metrics = Metrics::new();
         metrics.count_request("tools/call", "search_tools", Outcome::Ok, Duration::from_millis(3));
-        metrics.set_catalogs(10, 2, 3);
+        metrics.set_held(Held { bytes: 10, ..Held::default() });
         let text = metrics.render();
         assert!(text.contains(
             r#"toolsearch_requests_total{method="tools/call",outcome="ok",tool="search_tools"} 1"#

@@ -4,4 +4,4 @@ mod logs;
 mod metrics;
 
 pub use logs::{LogFormat, init as init_logs};
-pub use metrics::{Metrics, Outcome};
+pub use metrics::{Held, Metrics, Outcome};

@@ -1,1 +1,24 @@
-//! Integration tests, one binary.
+//! Integration tests, one binary: the whole proxy in process or as a process, with faked upstreams behind it.
+//!
+//! `support` holds the fakes: [`support::FakeUpstream`] behind the `Upstream` trait, for what does not depend on the
+//! wire, and [`support::FakeMcp`] behind a real socket, byte by byte. Names start with the protocol rule or the threat
+//! that they prove.
+
+#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
+
+mod catalog;
+mod connections;
+mod http;
+mod login;
+mod process;
+mod support;
+mod tidy;
+mod tools;
+mod tools_bytes;
+mod tools_failures;
+mod transcripts;
+mod upstream;
+mod upstream_faults;
+mod upstream_listing;
+mod upstream_notices;
+mod upstream_streams;

@@ -110,6 +110,7 @@ pub struct Toolbox {
     upstream: Arc<dyn Upstream>,
     ranker: Arc<Ranker>,
     schemas: ArgumentSchemas,
+    definitions: String,
 }
 
 impl Toolbox {
@@ -120,12 +121,13 @@ impl Toolbox {
         upstream: Arc<dyn Upstream>,
         ranker: Arc<Ranker>,
     ) -> Self {
-        Self { options, catalogs, upstream, ranker, schemas: ArgumentSchemas::default() }
+        let definitions = definitions::all(options.batch_calls_max);
+        Self { options, catalogs, upstream, ranker, schemas: ArgumentSchemas::default(), definitions }
     }
 
     /// The definitions for `tools/list`, a raw JSON array.
-    pub fn definitions(&self) -> String {
-        definitions::all(self.options.batch_calls_max)
+    pub fn definitions(&self) -> &str {
+        &self.definitions
     }
 
     /// The tool of that name, where it is offered.

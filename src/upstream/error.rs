@@ -2,6 +2,7 @@
 
 use crate::mcp::code;
 use http::HeaderValue;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A refusal of the caller's credentials, to be relayed so that the client's login can start.
@@ -69,6 +70,9 @@ pub enum UpstreamError {
     /// The upstream speaks no version that the proxy speaks.
     #[error("the upstream speaks no protocol version that this proxy speaks")]
     NoCommonVersion,
+    /// A call was never sent, since what had to come before it failed: finding out the era, or a session.
+    #[error(transparent)]
+    NotSent(Arc<UpstreamError>),
     /// The upstream's own JSON-RPC error.
     #[error("the upstream answered with JSON-RPC error {}", .0.code)]
     Rpc(RpcFailure),
@@ -78,7 +82,11 @@ impl UpstreamError {
     /// Whether a tool call that ended so was certainly not executed by the upstream. Otherwise nobody here knows.
     pub fn was_not_executed(&self) -> bool {
         match self {
-            Self::Unauthorized(_) | Self::Unreachable | Self::SessionLost | Self::NoCommonVersion => true,
+            Self::Unauthorized(_)
+            | Self::Unreachable
+            | Self::SessionLost
+            | Self::NoCommonVersion
+            | Self::NotSent(_) => true,
             Self::Status(status) => matches!(status, 400 | 404 | 405 | 406 | 413 | 415 | 429),
             Self::Rpc(failure) => matches!(
                 failure.code,
@@ -94,8 +102,16 @@ impl UpstreamError {
         }
     }
 
+    /// The same error where it kept a call from being sent. What says so by itself stays as it is.
+    pub(super) fn before_call(self) -> Self {
+        if self.was_not_executed() && !matches!(self, Self::Status(_) | Self::Rpc(_)) {
+            return self;
+        }
+        Self::NotSent(Arc::new(self))
+    }
+
     /// A short name for logs and metrics: a closed set.
-    pub const fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Self::Unauthorized(_) => "unauthorized",
             Self::Unreachable => "unreachable",
@@ -107,6 +123,7 @@ impl UpstreamError {
             Self::Listing(_) => "listing",
             Self::SessionLost => "session_lost",
             Self::NoCommonVersion => "no_common_version",
+            Self::NotSent(error) => error.kind(),
             Self::Rpc(_) => "rpc",
         }
     }

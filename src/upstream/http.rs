@@ -192,7 +192,7 @@ impl HttpUpstream {
         let deadline = Instant::now() + self.options.call_timeout;
         let era = match self.era.get() {
             Some(era) => era,
-            None => match self.probe(caller, deadline).await? {
+            None => match self.probe(caller, deadline).await.map_err(UpstreamError::before_call)? {
                 Verdict::Legacy => Era::Legacy,
                 Verdict::Modern { .. } => Era::Modern,
             },
@@ -236,7 +236,8 @@ impl HttpUpstream {
         call: &ToolCall<'_>,
         deadline: Instant,
     ) -> Result<Bytes, UpstreamError> {
-        let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await?;
+        let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await;
+        let session = session.map_err(UpstreamError::before_call)?;
         let params = wire::call_params(call, wire::legacy_meta(&call.trace, call.listening).as_deref());
         let mut request = self.request("tools/call", &params, deadline)?;
         request.version = session.version;
@@ -254,12 +255,18 @@ impl HttpUpstream {
     /// Notes where a challenge says that the login starts, and tells the whole time-out rather than what was left of
     /// it for the last request.
     fn noted<T>(&self, result: Result<T, UpstreamError>, timeout: Duration) -> Result<T, UpstreamError> {
-        match &result {
-            Err(UpstreamError::Unauthorized(challenge)) => self.metadata.note(&self.wire.url, challenge),
-            Err(UpstreamError::TimedOut(_)) => return Err(UpstreamError::TimedOut(timeout)),
-            _ => {}
-        }
-        result
+        let timed_out = UpstreamError::TimedOut(timeout);
+        result.map_err(|error| match error {
+            UpstreamError::Unauthorized(challenge) => {
+                self.metadata.note(&self.wire.url, &challenge);
+                UpstreamError::Unauthorized(challenge)
+            }
+            UpstreamError::TimedOut(_) => timed_out,
+            UpstreamError::NotSent(error) if matches!(*error, UpstreamError::TimedOut(_)) => {
+                timed_out.before_call()
+            }
+            error => error,
+        })
     }
 
     /// A modern request with the time that is left.

@@ -1,0 +1,188 @@
+//! Connections: how large and how slow a request may be, pipelining, hanging up, draining.
+
+use crate::support::{Connection, FakeUpstream, Served, TestApp, exchange, reader, request};
+use axum::body::Body;
+use bytes::Bytes;
+use futures_util::StreamExt;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+
+fn app_with(flags: &[&str]) -> TestApp {
+    TestApp::over(&FakeUpstream::new(), flags)
+}
+
+/// A ping of exactly so many bytes.
+fn padded(bytes: usize) -> String {
+    let empty = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":""}}"#.len();
+    format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{{"x":"{}"}}}}"#, "x".repeat(bytes - empty))
+}
+
+#[tokio::test]
+async fn a_body_at_the_limit_passes_and_one_byte_more_does_not() {
+    let app = app_with(&["--max-request-bytes", "1000"]);
+    for (bytes, expected) in [(1000, 200), (1001, 413)] {
+        let whole = app.anonymous().post(&[("content-length", &bytes.to_string())], padded(bytes)).await;
+        assert_eq!(whole.status, expected, "{bytes}");
+        let chunks: Vec<Result<Bytes, Infallible>> =
+            padded(bytes).as_bytes().chunks(7).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
+        let streamed = app.anonymous().post(&[], Body::from_stream(futures_util::stream::iter(chunks))).await;
+        assert_eq!(streamed.status, expected, "{bytes}");
+        if expected == 413 {
+            assert_eq!(streamed.values("connection"), ["close"]);
+            assert!(streamed.text().contains("--max-request-bytes"), "{}", streamed.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_ten_megabytes_gets_a_clear_answer_on_a_real_socket() {
+    let served = Served::over(&FakeUpstream::new(), &[]).await;
+    let body = padded(10 * 1024 * 1024);
+    let (head, text) = exchange(served.address, request("alice", &body)).await;
+    assert!(head.starts_with("HTTP/1.1 413"), "{head}");
+    assert!(text.contains("1048576 bytes"), "{text}");
+    // And the next client is served.
+    let (head, _) = exchange(served.address, request("alice", LIST)).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(served.stop().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_arrive_in_time_is_told_so() {
+    let app = app_with(&["--body-timeout", "15s"]);
+    let started = Instant::now();
+    let beginning = futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"{\"jsonrpc\""))]);
+    let body = Body::from_stream(beginning.chain(futures_util::stream::pending()));
+    let answer = app.anonymous().post(&[], body).await;
+    assert_eq!((answer.status, started.elapsed()), (408, Duration::from_secs(15)));
+}
+
+#[tokio::test]
+async fn a_request_whose_headers_do_not_arrive_in_time_loses_its_connection() {
+    let served = Served::over(&FakeUpstream::new(), &["--header-timeout", "50ms"]).await;
+    let mut connection = Connection::open(served.address).await;
+    connection.write("POST /mcp HTTP/1.1\r\nHost: local").await;
+    let answer = connection.read_to_end().await;
+    assert!(!answer.contains("200"), "{answer}");
+    let idle = Connection::open(served.address).await;
+    assert_eq!(idle.read_to_end().await, "");
+    assert!(served.stop().await);
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_their_order() {
+    let served = Served::over(&FakeUpstream::new(), &[]).await;
+    let mut connection = Connection::open(served.address).await;
+    let ping = |id: usize| request("alice", &format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#));
+    connection.write((0..5).map(ping).collect::<String>()).await;
+    for id in 0..5 {
+        let (head, body) = connection.response().await;
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert_eq!(body, format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#));
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_turned_away_and_the_next_client_is_served() {
+    let served = Served::over(&FakeUpstream::new(), &[]).await;
+    let many_headers = format!("POST /mcp HTTP/1.1\r\n{}\r\n", "X-A: 1\r\n".repeat(200));
+    let long_header = format!("POST /mcp HTTP/1.1\r\nX-A: {}\r\n\r\n", "a".repeat(200_000));
+    for bytes in
+        ["hello\r\n\r\n", "POST /mcp HTTP/9.9\r\n\r\n", &many_headers, &long_header, "\0\0\0\r\n\r\n"]
+    {
+        let mut connection = Connection::open(served.address).await;
+        connection.write(bytes).await;
+        let answer = connection.read_to_end().await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    let (head, _) = exchange(served.address, request("alice", LIST)).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+}
+
+#[tokio::test]
+async fn a_body_that_is_cut_off_is_no_message() {
+    let upstream = FakeUpstream::new().lists("alice", &[reader("ask", "Asks")]);
+    let served = Served::over(&upstream, &[]).await;
+    let whole = request(
+        "alice",
+        r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_write_tool","arguments":{"name":"ask"}}}"#,
+    );
+    let mut connection = Connection::open(served.address).await;
+    connection.write(&whole[..whole.len() - 1]).await;
+    drop(connection);
+    let (head, _) = exchange(served.address, request("alice", LIST)).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(served.stop().await);
+    assert_eq!(upstream.called(), []);
+}
+
+async fn hung_up(modern: bool) -> Arc<FakeUpstream> {
+    let upstream = FakeUpstream::new().lists("alice", &[reader("ask", "Asks")]);
+    let app = TestApp::over(&upstream, &[]);
+    upstream.hold_calls(true);
+    let alice = if modern { app.caller("alice").modern() } else { app.caller("alice").version("2025-11-25") };
+    let call = tokio::spawn(async move { alice.call_write("ask", "{}").await });
+    upstream.calls_begun(1).await;
+    call.abort();
+    assert!(call.await.is_err());
+    upstream
+}
+
+#[tokio::test]
+async fn m10_a_modern_client_that_hangs_up_cancels_its_call() {
+    let upstream = hung_up(true).await;
+    upstream.calls_dropped(1).await;
+}
+
+#[tokio::test]
+async fn l13_a_legacy_client_that_hangs_up_does_not_cancel_its_call() {
+    let upstream = hung_up(false).await;
+    upstream.hold_calls(false);
+    upstream.calls_finished(1).await;
+    assert_eq!(upstream.drops(), (0, 0));
+}
+
+#[tokio::test]
+async fn m10_a_closed_connection_cancels_too() {
+    let upstream = FakeUpstream::new().lists("alice", &[reader("ask", "Asks")]);
+    let served = Served::over(&upstream, &[]).await;
+    upstream.hold_calls(true);
+    let body = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"call_read_tool","arguments":{{"name":"ask"}},{META}}}}}"#
+    );
+    let call = request("alice", &body).replacen(
+        "\r\n",
+        "\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: call_read_tool\r\n",
+        1,
+    );
+    let mut connection = Connection::open(served.address).await;
+    connection.write(call).await;
+    upstream.calls_begun(1).await;
+    drop(connection);
+    upstream.calls_dropped(1).await;
+}
+
+#[tokio::test]
+async fn a_drain_lets_requests_finish_and_gives_up_after_its_time() {
+    for (releases, finished) in [(true, true), (false, false)] {
+        let upstream = FakeUpstream::new().lists("alice", &[reader("ask", "Asks")]);
+        let served =
+            Served::over(&upstream, &["--drain-timeout", if releases { "20s" } else { "50ms" }]).await;
+        upstream.hold_calls(true);
+        let mut connection = Connection::open(served.address).await;
+        let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_read_tool","arguments":{"name":"ask"}}}"#;
+        connection.write(request("alice", call)).await;
+        upstream.calls_begun(1).await;
+        let stopping = tokio::spawn(served.stop());
+        if releases {
+            upstream.hold_calls(false);
+            assert!(connection.response().await.0.starts_with("HTTP/1.1 200"));
+        }
+        assert_eq!(stopping.await.unwrap(), finished);
+    }
+}

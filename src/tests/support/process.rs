@@ -1,0 +1,119 @@
+//! The binary as a process of its own.
+
+use super::{PATIENCE, exchange};
+use std::io::{BufRead, BufReader, Read};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Output, Stdio};
+use tokio::sync::mpsc;
+
+/// A process of the proxy that is killed at the end of the test.
+pub(crate) struct Proxy {
+    child: Child,
+    lines: mpsc::UnboundedReceiver<String>,
+    /// Everything on standard error so far.
+    pub(crate) seen: Vec<String>,
+    pub(crate) address: SocketAddr,
+    pub(crate) admin: SocketAddr,
+}
+
+fn command(args: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_toolsearch-proxy"));
+    command.env_clear().envs(variables.iter().copied()).args(args).stdin(Stdio::null());
+    command
+}
+
+impl Proxy {
+    /// Runs to the end.
+    pub(crate) async fn run(args: &[&str], variables: &[(&str, &str)]) -> Output {
+        let mut command = command(args, variables);
+        let output = tokio::task::spawn_blocking(move || command.output());
+        tokio::time::timeout(PATIENCE, output).await.expect("the process ends").unwrap().unwrap()
+    }
+
+    /// Serves in front of an upstream, on free ports.
+    pub(crate) async fn serve(upstream: &str, flags: &[&str]) -> Self {
+        let usual =
+            ["serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        let mut child = command(&[&usual, flags].concat(), &[]).stderr(Stdio::piped()).spawn().unwrap();
+        let lines = lines_of(child.stderr.take().unwrap());
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut proxy = Self { child, lines, seen: Vec::new(), address: nowhere, admin: nowhere };
+        let line = proxy.line_with("listening on").await;
+        let mut addresses =
+            line.split("listening on ").nth(1).unwrap().split(" for MCP at /mcp/search, and on ");
+        proxy.address = addresses.next().unwrap().parse().unwrap();
+        proxy.admin = addresses.next().unwrap().split(' ').next().unwrap().parse().unwrap();
+        proxy
+    }
+
+    /// The next line that holds some text.
+    pub(crate) async fn line_with(&mut self, text: &str) -> String {
+        loop {
+            let line = tokio::time::timeout(PATIENCE, self.lines.recv()).await;
+            let Some(line) = line.unwrap_or_default() else {
+                panic!("no line with {text:?} came, but {:?}", self.seen)
+            };
+            self.seen.push(line.clone());
+            if line.contains(text) {
+                return line;
+            }
+        }
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    /// The exit code of a process that ends by itself, and all its lines.
+    pub(crate) async fn exit(mut self) -> (Option<i32>, Vec<String>) {
+        while let Some(line) =
+            tokio::time::timeout(PATIENCE, self.lines.recv()).await.expect("the process ends")
+        {
+            self.seen.push(line);
+        }
+        // Standard error is closed, so the process is at its end.
+        (self.child.wait().unwrap().code(), std::mem::take(&mut self.seen))
+    }
+
+    /// Posts one legacy request with a token: the head and the body of the answer.
+    pub(crate) async fn post(&self, token: &str, body: &str) -> (String, String) {
+        exchange(self.address, request(token, body)).await
+    }
+
+    /// The status line and the body of a page of the operator's port.
+    pub(crate) async fn admin_page(&self, path: &str) -> (String, String) {
+        let (head, body) =
+            exchange(self.admin, format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
+        (head.lines().next().unwrap().to_owned(), body)
+    }
+}
+
+/// A legacy request on the wire.
+pub(crate) fn request(token: &str, body: &str) -> String {
+    format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        let _may_be_gone = self.child.kill();
+        let _status = self.child.wait();
+    }
+}
+
+fn lines_of(stream: impl Read + Send + 'static) -> mpsc::UnboundedReceiver<String> {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stream).lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}

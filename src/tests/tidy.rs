@@ -1,0 +1,302 @@
+//! What no compiler checks: which module may name which, and the rules of the house that are text.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Which top-level modules each may name. An edge that is not here is a decision: change this table on purpose.
+const EDGES: &[(&str, &[&str])] = &[
+    ("main", &["app", "config", "demo", "telemetry"]),
+    (
+        "app",
+        &[
+            "caller",
+            "catalog",
+            "config",
+            "dispatch",
+            "embedder",
+            "search",
+            "server",
+            "telemetry",
+            "tools",
+            "upstream",
+        ],
+    ),
+    ("config", &["catalog", "telemetry"]),
+    ("demo", &["app", "config", "mcp", "server"]),
+    ("server", &["caller", "catalog", "dispatch", "mcp", "telemetry", "tools", "upstream"]),
+    ("dispatch", &["caller", "catalog", "mcp", "telemetry", "tools", "upstream"]),
+    ("tools", &["caller", "catalog", "mcp", "search", "telemetry", "upstream"]),
+    ("catalog", &["caller", "mcp", "search", "upstream"]),
+    ("upstream", &["caller", "mcp"]),
+    ("embedder", &["search"]),
+    ("caller", &[]),
+    ("mcp", &[]),
+    ("search", &[]),
+    ("telemetry", &[]),
+];
+
+/// Files that are longer than 500 lines, and why.
+const LONG_FILES: &[(&str, &str)] = &[("src/tools/arguments/tests.rs", "a table of schemas and arguments")];
+
+/// Inline modules of names that are part of their parent's surface.
+const NAME_MODULES: [&str; 3] = ["code", "keys", "names"];
+
+/// Files that implement a foreign trait which asks for a boxed error.
+const BOXED_ERRORS: [&str; 1] = ["src/tools/arguments/prepare.rs"];
+
+const LINES_MAX: usize = 500;
+
+struct Source {
+    /// From the root of the repository, with `/`.
+    path: String,
+    text: String,
+}
+
+impl Source {
+    /// The top-level module that the file belongs to.
+    fn module(&self) -> &str {
+        let rest = self.path.strip_prefix("src/").unwrap();
+        rest.split('/').next().unwrap().trim_end_matches(".rs")
+    }
+
+    fn is_test(&self) -> bool {
+        self.path.starts_with("src/tests/")
+            || self.path.ends_with("/tests.rs")
+            || self.path.starts_with("src/benches/")
+    }
+
+    /// The lines of code that run outside of tests, which come last in a file; comments are left out.
+    fn code(&self) -> impl Iterator<Item = (usize, &str)> {
+        let lines = self.text.lines().enumerate().take_while(|(_, line)| *line != "#[cfg(test)]");
+        let lines = lines.filter(|(_, line)| !line.trim_start().starts_with("//"));
+        let is_test = self.is_test();
+        lines.filter(move |_| !is_test).map(|(i, line)| (i + 1, line))
+    }
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+fn sources() -> Vec<Source> {
+    fn collect(folder: &Path, sources: &mut Vec<Source>) {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                collect(&path, sources);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root()).unwrap().to_str().unwrap().replace('\\', "/");
+                sources.push(Source { path: name, text: fs::read_to_string(&path).unwrap() });
+            }
+        }
+    }
+    let mut sources = Vec::new();
+    collect(&root().join("src"), &mut sources);
+    sources.sort_by(|one, other| one.path.cmp(&other.path));
+    assert!(sources.len() > 50);
+    sources
+}
+
+fn sources_of_the_crate() -> impl Iterator<Item = Source> {
+    sources().into_iter().filter(|source| !["tests", "benches"].contains(&source.module()))
+}
+
+/// The paths behind each `crate::` in a text, as segments, groups of a `use` taken apart one level deep.
+fn crate_paths(text: &str) -> Vec<Vec<&str>> {
+    let mut paths = Vec::new();
+    for start in ["crate::", "toolsearch_proxy::"] {
+        for (at, _) in text.match_indices(start) {
+            let is_word =
+                text[..at].chars().next_back().is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '$'));
+            let rest = &text[at + start.len()..];
+            if is_word {
+                continue;
+            }
+            if let Some(group) = rest.strip_prefix('{') {
+                let group = group.split('}').next().unwrap_or_default();
+                paths.extend(
+                    group.split(',').map(|path| segments(path.trim())).filter(|path| !path.is_empty()),
+                );
+            } else {
+                paths.push(segments(rest));
+            }
+        }
+    }
+    paths
+}
+
+fn segments(path: &str) -> Vec<&str> {
+    let end = path.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | ':'))).unwrap_or(path.len());
+    path[..end].split("::").filter(|segment| !segment.is_empty()).collect()
+}
+
+#[test]
+fn a_module_names_only_those_that_the_table_allows() {
+    let mut unused: BTreeSet<(&str, &str)> =
+        EDGES.iter().flat_map(|(from, to)| to.iter().map(|to| (*from, *to))).collect();
+    for source in sources_of_the_crate().filter(|source| source.module() != "lib") {
+        let from = source.module();
+        let (from, allowed) = EDGES
+            .iter()
+            .find(|(name, _)| *name == from)
+            .unwrap_or_else(|| panic!("{from} is not in the table"));
+        for path in crate_paths(&source.text) {
+            let to = path[0];
+            if to == *from || !EDGES.iter().any(|(name, _)| *name == to) {
+                continue;
+            }
+            assert!(allowed.contains(&to), "{} names {to}, which {from} may not", source.path);
+            unused.retain(|edge| *edge != (from, to));
+        }
+    }
+    assert!(unused.is_empty(), "nothing needs these edges any more: {unused:?}");
+}
+
+#[test]
+fn the_table_has_no_way_round() {
+    // Each module stands above all that it names, so the order of the table's levels has to exist.
+    let mut placed: BTreeSet<&str> = BTreeSet::new();
+    while placed.len() < EDGES.len() {
+        let next =
+            EDGES.iter().find(|(name, to)| !placed.contains(name) && to.iter().all(|to| placed.contains(to)));
+        let Some((name, _)) = next else {
+            panic!(
+                "these name each other: {:?}",
+                EDGES.iter().map(|edge| edge.0).filter(|name| !placed.contains(name)).collect::<Vec<_>>()
+            )
+        };
+        placed.insert(name);
+    }
+}
+
+#[test]
+fn a_module_has_one_door() {
+    for source in sources_of_the_crate() {
+        if source.path.ends_with("/mod.rs") {
+            for (line, text) in source.code() {
+                let is_open = text.starts_with("pub mod ") || text.starts_with("pub(crate) mod ");
+                assert!(!is_open, "{}:{line}: a file of a module is private", source.path);
+            }
+        }
+        for path in
+            crate_paths(&source.text).iter().filter(|path| path.len() > 2 && path[0] != source.module())
+        {
+            let is_inside =
+                path[1].starts_with(|c: char| c.is_ascii_lowercase()) && !NAME_MODULES.contains(&path[1]);
+            assert!(!is_inside, "{} reaches into {}", source.path, path.join("::"));
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_for_and_is_short() {
+    for source in sources() {
+        assert!(source.text.starts_with("//! "), "{} has no module docs", source.path);
+        let lines = source.text.lines().count();
+        let is_listed = LONG_FILES.iter().any(|(path, reason)| *path == source.path && !reason.is_empty());
+        assert_eq!(lines > LINES_MAX, is_listed, "{} has {lines} lines", source.path);
+    }
+}
+
+#[test]
+fn the_map_of_the_crate_names_every_module() {
+    let map = read("src/lib.rs");
+    for (name, _) in EDGES.iter().filter(|(name, _)| *name != "main") {
+        assert!(map.contains(&format!("//! - [`{name}`]: ")), "{name} is not on the map");
+        assert!(map.contains(&format!("pub mod {name};")), "{name} is no module of the crate");
+    }
+    assert_eq!(map.matches("pub mod ").count(), EDGES.len() - 1);
+}
+
+#[test]
+fn words_that_the_house_does_without_are_not_in_the_code() {
+    for source in sources() {
+        assert!(
+            !source.text.contains(concat!("#[", "allow(")),
+            "{}: expect a lint with a reason",
+            source.path
+        );
+        assert!(
+            !source.text.contains(concat!("std::time::", "Instant")),
+            "{}: use tokio's clock",
+            source.path
+        );
+        assert!(!source.text.contains(concat!("unsafe", " {")), "{}", source.path);
+        for (line, text) in source.code() {
+            let place = format!("{}:{line}: {text}", source.path);
+            assert!(!text.contains(".unwrap()"), "{place}");
+            let is_boxed = text.contains("Box<dyn Error") || text.contains("Box<dyn std::error::Error");
+            assert!(!is_boxed || BOXED_ERRORS.contains(&source.path.as_str()), "{place}");
+            assert!(!text.contains("println!") || ["main", "demo"].contains(&source.module()), "{place}");
+            assert!(
+                !text.contains("std::env::var") || ["main", "config"].contains(&source.module()),
+                "{place}"
+            );
+        }
+    }
+}
+
+#[test]
+fn t_f9_the_http_client_is_built_in_one_place() {
+    let makers = ["Client::builder", "Client::new", "ClientBuilder", "reqwest::get", "reqwest::blocking"];
+    let found: BTreeSet<String> = sources_of_the_crate()
+        .filter(|source| {
+            source.text.contains("reqwest") && makers.iter().any(|maker| source.text.contains(maker))
+        })
+        .map(|source| source.path)
+        .collect();
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["src/upstream/http.rs"]);
+    let client = read("src/upstream/http.rs");
+    for setting in [
+        ".redirect(reqwest::redirect::Policy::none())",
+        ".retry(reqwest::retry::never())",
+        ".no_proxy()",
+        ".referer(false)",
+        ".connect_timeout(",
+        ".pool_idle_timeout(",
+    ] {
+        assert!(client.contains(setting), "{setting}");
+    }
+}
+
+#[test]
+fn the_manifest_keeps_what_safety_rests_on() {
+    let manifest = read("Cargo.toml");
+    let dependency = |name: &str| {
+        let line = manifest.lines().find(|line| line.starts_with(&format!("{name} = ")));
+        line.unwrap_or_else(|| panic!("{name} is no dependency")).to_owned()
+    };
+    // A panic ends one request, not the process.
+    let release = manifest.split("[profile.release]").nth(1).unwrap().split("\n[").next().unwrap();
+    assert!(release.contains("panic = \"unwind\"") && !release.contains("abort"), "{release}");
+    assert!(release.contains("overflow-checks = true"), "{release}");
+    // Its default features fetch what a schema refers to.
+    let jsonschema = dependency("jsonschema");
+    assert!(
+        jsonschema.contains("default-features = false") && !jsonschema.contains("resolve"),
+        "{jsonschema}"
+    );
+    // Answers must come compressed by nobody.
+    let reqwest = dependency("reqwest");
+    for feature in ["gzip", "brotli", "zstd", "deflate", "cookies", "socks", "system-proxy"] {
+        assert!(!reqwest.contains(feature), "{feature}");
+    }
+    assert!(reqwest.contains("default-features = false"), "{reqwest}");
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+}
+
+#[test]
+fn the_configuration_page_is_made_from_the_flags() {
+    let page = toolsearch_proxy::config::configuration_page();
+    let path = root().join("docs/configuration.md");
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    assert!(written == page, "docs/configuration.md is out of date: run `mise run docs:config`");
+}
