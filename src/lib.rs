@@ -14,6 +14,7 @@
 //! - [`mcp`]: the wire that both hops speak.
 //! - [`caller`]: who asks.
 //! - [`telemetry`]: logs and metrics.
+//! - [`eval`]: how well questions find their tools.
 //! - [`demo`]: a made-up upstream to try it all on.
 //!
 //! `ARCHITECTURE.md` follows a request through them.
@@ -25,6 +26,7 @@ pub mod config;
 pub mod demo;
 pub mod dispatch;
 pub mod embedder;
+pub mod eval;
 pub mod mcp;
 pub mod search;
 pub mod server;

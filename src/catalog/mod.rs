@@ -18,4 +18,4 @@ mod tool;
 pub use cache::{CatalogCache, CatalogCacheOptions, CatalogCacheStats};
 pub use listing::{Catalog, Named};
 pub use store::{CatalogStore, CatalogStoreOptions};
-pub use tool::{IndexedTool, WriteTools, WriteToolsError};
+pub use tool::{IndexedTool, WriteTools, WriteToolsError, analyze_definition};

@@ -94,6 +94,34 @@ fn string(raw: Option<&RawValue>) -> String {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
 }
 
+impl Definition<'_> {
+    /// Reads a definition; `None` when it is no object with a name, or names one of the members that are read here
+    /// twice.
+    fn parse(bytes: &[u8]) -> Option<(Definition<'_>, Annotations<'_>)> {
+        let definition: Definition<'_> = from_object(bytes).ok()?;
+        // Annotations that can't be read, or that repeat a hint, grant nothing.
+        let annotations = definition
+            .annotations
+            .and_then(|annotations| from_object(annotations.get().as_bytes()).ok())
+            .unwrap_or_default();
+        Some((definition, annotations))
+    }
+
+    fn analyze(&self, annotations: &Annotations<'_>, description: &str, ranker: &Ranker) -> AnalyzedDocument {
+        let title = string(self.title.or(annotations.title));
+        document::with_document(&self.name, &title, description, self.input_schema, |document| {
+            ranker.analyze(document)
+        })
+    }
+}
+
+/// A definition's name and analyzed text, for ranking outside of a catalogue. `None` as for a tool that can't be called.
+pub fn analyze_definition(bytes: &[u8], ranker: &Ranker) -> Option<(String, AnalyzedDocument)> {
+    let (definition, annotations) = Definition::parse(bytes)?;
+    let analyzed = definition.analyze(&annotations, &string(definition.description), ranker);
+    Some((definition.name.into_owned(), analyzed))
+}
+
 impl IndexedTool {
     /// Reads and analyzes one definition. `None` when it is no object with a name, or names one of the members that
     /// are read here twice: such a tool can't be called.
@@ -107,25 +135,13 @@ impl IndexedTool {
         counter: &Arc<AtomicUsize>,
     ) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        let definition: Definition<'_> = from_object(bytes).ok()?;
-        // Annotations that can't be read, or that repeat a hint, grant nothing.
-        let annotations: Annotations<'_> = definition
-            .annotations
-            .and_then(|annotations| from_object(annotations.get().as_bytes()).ok())
-            .unwrap_or_default();
+        let (definition, annotations) = Definition::parse(bytes)?;
         let is_true = |hint: Option<&RawValue>| hint.is_some_and(|hint| hint.get() == "true");
         let read_only = is_true(annotations.read_only_hint)
             && !is_true(annotations.destructive_hint)
             && !write_tools.contains(&definition.name);
         let description = string(definition.description);
-        let title = string(definition.title.or(annotations.title));
-        let analyzed = document::with_document(
-            &definition.name,
-            &title,
-            &description,
-            definition.input_schema,
-            |document| Arc::new(ranker.analyze(document)),
-        );
+        let analyzed = Arc::new(definition.analyze(&annotations, &description, ranker));
         let input_schema = definition.input_schema.map_or(0..0, |schema| {
             // The schema is borrowed from `text`, so its place there is a subtraction.
             let start = schema.get().as_ptr().addr() - text.as_ptr().addr();

@@ -11,6 +11,7 @@ use values::Placeholder;
 pub use values::{ByteSize, Seconds, Setting};
 
 use crate::catalog::WriteTools;
+use crate::eval::EvalArgs;
 use crate::telemetry::LogFormat;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use std::collections::BTreeSet;
@@ -41,6 +42,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Try it without a gateway: a made-up upstream with hundreds of tools, and the proxy in front of it
     Demo(DemoArgs),
+    /// Measure how well questions find their tools in a catalogue of yours
+    Eval(EvalArgs),
 }
 
 /// Which model gives texts their meaning.

@@ -18,11 +18,10 @@ pub(super) struct Charsmap<'a> {
 }
 
 impl<'a> Charsmap<'a> {
-    /// `None` when the bytes are not such a table.
+    /// `None` when the bytes are not such a table. Replacements that are not text are found when they are used.
     pub fn new(bytes: &'a [u8]) -> Option<Self> {
         let (size, rest) = bytes.split_first_chunk::<4>()?;
         let (units, replacements) = rest.split_at_checked(u32::from_le_bytes(*size) as usize)?;
-        std::str::from_utf8(replacements).ok()?;
         Some(Self { units, replacements })
     }
 

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::model::ModelError;
 use super::trie;
-use super::vocabulary::{Parts, SPACE, Step};
+use super::vocabulary::{INVISIBLE, Parts, SPACE, Step};
 
 /// What an unknown character costs beside the least likely piece (the `tokenizers` crate's constant).
 const UNKNOWN_PENALTY: f64 = 10.0;
@@ -32,6 +32,10 @@ enum Normalizer {
         content: String,
     },
     Lowercase,
+    Strip {
+        strip_left: bool,
+        strip_right: bool,
+    },
     #[serde(rename = "NFKC")]
     Nfkc,
     #[serde(other)]
@@ -146,12 +150,23 @@ fn read_normalizer(
         {
             steps.push(Step::Spaces);
         }
+        Normalizer::Replace { pattern: Pattern::Regex(regex), content }
+            if regex == "\\s+" && content == " " =>
+        {
+            steps.push(Step::Whitespace);
+        }
+        Normalizer::Replace { pattern: Pattern::Regex(regex), content }
+            if regex == INVISIBLE && content.is_empty() =>
+        {
+            steps.push(Step::Invisible);
+        }
+        Normalizer::Strip { strip_left: true, strip_right: true } => steps.push(Step::Strip),
         Normalizer::Replace { pattern: Pattern::String(from) | Pattern::Regex(from), content } => {
             return unsupported(&format!("replacing {from:?} by {content:?}"));
         }
         Normalizer::Lowercase => steps.push(Step::Lowercase),
         Normalizer::Nfkc => steps.push(Step::Nfkc),
-        Normalizer::Other => return unsupported("one of its normalizers"),
+        Normalizer::Strip { .. } | Normalizer::Other => return unsupported("one of its normalizers"),
     }
     Ok(())
 }

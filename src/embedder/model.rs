@@ -105,8 +105,8 @@ impl Embed for StaticModel {
         self.table.dimensions()
     }
 
-    fn tokenize(&self, text: &str, tokens: &mut Vec<u32>) {
-        self.vocabulary.tokenize(text, tokens);
+    fn tokenize(&self, text: &str, tokens: &mut Vec<u32>) -> usize {
+        self.vocabulary.tokenize(text, tokens)
     }
 
     fn add(&self, token: u32, weight: f32, sum: &mut [f32]) {

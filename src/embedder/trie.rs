@@ -103,7 +103,7 @@ impl Builder {
     /// Finds a place where all of `bytes` are free, and takes it.
     fn place(&mut self, bytes: &[u8]) -> Option<usize> {
         /// After so many places in vain the front is as good as full.
-        const TRIES_MAX: usize = 4096;
+        const TRIES_MAX: usize = 64;
         let lowest = usize::from(*bytes.first()?);
         let mut free = self.first_free;
         for tries in 0.. {

@@ -32,8 +32,9 @@ pub(super) struct Best {
 const UNREACHED: Best = Best { score: f64::NEG_INFINITY, start: u32::MAX, piece: 0 };
 
 impl Unigram<'_> {
-    /// Appends the pieces of `word`, which holds no pre-token border. `best` is working memory.
-    pub fn encode(&self, word: &str, best: &mut Vec<Best>, tokens: &mut Vec<u32>) {
+    /// Appends the pieces of `word`, which holds no pre-token border, and returns how many characters are in none. `best`
+    /// is working memory.
+    pub fn encode(&self, word: &str, best: &mut Vec<Best>, tokens: &mut Vec<u32>) -> usize {
         let bytes = word.as_bytes();
         best.clear();
         best.resize(bytes.len() + 1, UNREACHED);
@@ -49,18 +50,20 @@ impl Unigram<'_> {
                 relax(&mut best[start + c.len_utf8()], score + self.unknown_score, start, self.unknown);
             }
         }
-        self.walk_back(word, best, tokens);
+        self.walk_back(word, best, tokens)
     }
 
     /// Runs of unknown characters are one: the piece that they spell, or nothing.
-    fn walk_back(&self, word: &str, best: &[Best], tokens: &mut Vec<u32>) {
+    fn walk_back(&self, word: &str, best: &[Best], tokens: &mut Vec<u32>) -> usize {
         let first = tokens.len();
         let mut end = word.len();
         let mut unknown_end = None;
+        let mut unknown = 0;
         while end > 0 {
             let Best { start, piece, .. } = best[end];
             if piece == self.unknown {
                 unknown_end.get_or_insert(end);
+                unknown += 1;
             } else {
                 tokens.extend(unknown_end.take().and_then(|to| self.pieces.get(&word.as_bytes()[end..to])));
                 tokens.push(piece);
@@ -69,6 +72,7 @@ impl Unigram<'_> {
         }
         tokens.extend(unknown_end.and_then(|to| self.pieces.get(&word.as_bytes()[..to])));
         tokens[first..].reverse();
+        unknown
     }
 
     fn score(&self, piece: u32) -> f64 {

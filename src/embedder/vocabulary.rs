@@ -12,13 +12,14 @@
 //! All numbers are little-endian.
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 
 use super::charsmap::Charsmap;
 use super::trie::Trie;
-use super::unigram::Unigram;
+use super::unigram::{Best, Unigram};
 
 const MAGIC: &[u8; 8] = b"TSVOCAB1";
 
@@ -33,13 +34,26 @@ pub(super) enum Step {
     Spaces = 2,
     Lowercase = 3,
     Nfkc = 4,
+    /// Soft hyphens and what has no width are left out ([`INVISIBLE`]).
+    Invisible = 5,
+    /// Whitespace of any kind and length becomes one space.
+    Whitespace = 6,
+    /// Whitespace at both ends is left out.
+    Strip = 7,
 }
 
 impl Step {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Charsmap, Self::Spaces, Self::Lowercase, Self::Nfkc]
-            .into_iter()
-            .find(|&step| step as u8 == byte)
+        const ALL: [Step; 7] = [
+            Step::Charsmap,
+            Step::Spaces,
+            Step::Lowercase,
+            Step::Nfkc,
+            Step::Invisible,
+            Step::Whitespace,
+            Step::Strip,
+        ];
+        ALL.into_iter().find(|&step| step as u8 == byte)
     }
 }
 
@@ -71,6 +85,22 @@ impl Parts<'_> {
     }
 }
 
+thread_local! {
+    /// The search's table and the word being cut; kept to save allocations.
+    static WORKING_MEMORY: RefCell<(Vec<Best>, String)> = const { RefCell::new((Vec::new(), String::new())) };
+}
+
+/// Calls `visit` for every word of normalised text: each space starts one, and so does the beginning.
+fn for_each_part(text: &str, visit: &mut impl FnMut(&str)) {
+    let mut rest = text;
+    while !rest.is_empty() {
+        let body = rest.strip_prefix([' ', SPACE]).unwrap_or(rest);
+        let end = body.find([' ', SPACE]).unwrap_or(body.len());
+        visit(&body[..end]);
+        rest = &body[end..];
+    }
+}
+
 /// A tokenizer over bytes in the compact form.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
@@ -79,6 +109,8 @@ pub(super) struct Vocabulary {
     unknown: u32,
     unknown_score: f64,
     steps: Vec<Step>,
+    /// The steps come to lower case and single spaces for ASCII text, which is then read word by word.
+    folds_words: bool,
     charsmap: Range<usize>,
     trie: Range<usize>,
     scores: Range<usize>,
@@ -103,7 +135,9 @@ impl Vocabulary {
         if steps.contains(&Step::Charsmap) {
             Charsmap::new(&bytes[charsmap.clone()])?;
         }
-        Some(Self { pieces, unknown, unknown_score, steps, charsmap, trie, scores, bytes })
+        let folds_words =
+            steps == [Step::Nfkc, Step::Invisible, Step::Lowercase, Step::Whitespace, Step::Strip];
+        Some(Self { pieces, unknown, unknown_score, steps, folds_words, charsmap, trie, scores, bytes })
     }
 
     /// How many pieces it has; a token is less than this.
@@ -118,31 +152,32 @@ impl Vocabulary {
         }
     }
 
-    /// Appends the tokens of `text`.
-    pub fn tokenize(&self, text: &str, tokens: &mut Vec<u32>) {
-        let text = self.normalize(text);
-        if text.is_empty() {
-            return;
-        }
+    /// Appends the tokens of `text`, and returns how many characters are in none.
+    pub fn tokenize(&self, text: &str, tokens: &mut Vec<u32>) -> usize {
         let unigram = Unigram {
             pieces: Trie::new(&self.bytes[self.trie.clone()]),
             scores: &self.bytes[self.scores.clone()],
             unknown: self.unknown,
             unknown_score: self.unknown_score,
         };
-        let mut best = Vec::new();
-        let mut word = String::new();
-        let mut rest = text.as_ref();
-        // Every space starts a word, and so does the beginning.
-        while !rest.is_empty() {
-            let body = rest.strip_prefix([' ', SPACE]).unwrap_or(rest);
-            let end = body.find([' ', SPACE]).unwrap_or(body.len());
-            word.clear();
-            word.push(SPACE);
-            word.push_str(&body[..end]);
-            unigram.encode(&word, &mut best, tokens);
-            rest = &body[end..];
-        }
+        WORKING_MEMORY.with_borrow_mut(|(best, word)| {
+            let mut unknown = 0;
+            let mut encode = |part: &str| {
+                word.clear();
+                word.push(SPACE);
+                word.push_str(part);
+                if self.folds_words {
+                    word.make_ascii_lowercase();
+                }
+                unknown += unigram.encode(word, best, tokens);
+            };
+            if self.folds_words && text.is_ascii() {
+                text.split(char::is_whitespace).filter(|part| !part.is_empty()).for_each(&mut encode);
+            } else {
+                for_each_part(&self.normalize(text), &mut encode);
+            }
+            unknown
+        })
     }
 
     fn normalize<'t>(&self, text: &'t str) -> Cow<'t, str> {
@@ -155,7 +190,11 @@ impl Vocabulary {
                 Step::Lowercase if text.is_ascii() => Cow::Owned(text.to_ascii_lowercase()),
                 // Letter by letter, as the tokenizers crate does: no final sigma.
                 Step::Lowercase => Cow::Owned(text.chars().flat_map(char::to_lowercase).collect()),
+                Step::Nfkc | Step::Invisible if text.is_ascii() => text,
                 Step::Nfkc => Cow::Owned(text.nfkc().collect()),
+                Step::Invisible => Cow::Owned(text.chars().filter(|&c| !is_invisible(c)).collect()),
+                Step::Whitespace => Cow::Owned(single_whitespace(&text)),
+                Step::Strip => Cow::Owned(text.trim().to_owned()),
             };
         }
         text
@@ -171,6 +210,23 @@ impl Vocabulary {
         charsmap.normalize(&text, &mut mapped);
         Cow::Owned(mapped)
     }
+}
+
+/// [`Step::Invisible`], as tokenizers write it.
+pub(super) const INVISIBLE: &str = "[\u{ad}\u{200b}-\u{200f}\u{2060}\u{feff}]";
+
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}' | '\u{feff}')
+}
+
+fn single_whitespace(text: &str) -> String {
+    let mut previous = false;
+    let kept = text.chars().filter_map(|c| {
+        let space = c.is_whitespace();
+        let repeated = std::mem::replace(&mut previous, space) && space;
+        (!repeated).then_some(if space { ' ' } else { c })
+    });
+    kept.collect()
 }
 
 fn single_spaces(text: &str) -> String {

@@ -26,8 +26,9 @@ pub struct Parameter<'a> {
 pub trait Embed: Send + Sync {
     /// The length of every vector.
     fn dimensions(&self) -> usize;
-    /// Appends the tokens of `text` in order, without those that the model does not know.
-    fn tokenize(&self, text: &str, tokens: &mut Vec<u32>);
+    /// Appends the tokens of `text` in order, without those that the model does not know, and returns how many characters
+    /// it did not know.
+    fn tokenize(&self, text: &str, tokens: &mut Vec<u32>) -> usize;
     /// Adds `weight` times the vector of `token` to `sum`, which has [`Embed::dimensions`] places.
     fn add(&self, token: u32, weight: f32, sum: &mut [f32]);
 }
@@ -78,16 +79,26 @@ pub struct AnalyzedDocument {
     pub(super) terms: Box<[DocumentTerm]>,
     /// Words in each field.
     pub(super) lengths: [u16; FIELDS],
-    /// The whole name without its separators.
-    pub(super) full_name: u64,
-    /// The name without its server, likewise.
-    pub(super) bare_name: u64,
-    /// The server's name, likewise; `None` for a name without `__`.
-    pub(super) server: Option<u64>,
-    /// Bare names of tools that the description says to use.
+    pub(super) name: NameTerms,
+    /// Bare names of tools that the description says to use instead.
     pub(super) pointers: Box<[u64]>,
-    /// Unit length times 127, or empty without an embedder or a known token.
+    /// Whether it has Lithuanian text, which is indexed by Lithuanian stems too.
+    pub(super) lithuanian: bool,
+    /// The meaning in 8 bits; empty without an embedder or a known token.
     pub(super) vector: Box<[i8]>,
+}
+
+/// The keys that a tool is found by when a query names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NameTerms {
+    /// The whole name.
+    pub full: u64,
+    /// The name without its server.
+    pub bare: u64,
+    /// The server; `None` for a name without `__`.
+    pub server: Option<u64>,
+    /// A name without `__`: its first word, and the rest when that still looks like a name (`github`, `create_issue`).
+    pub prefix: Option<(u64, u64)>,
 }
 
 impl AnalyzedDocument {

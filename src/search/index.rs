@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::document::{AnalyzedDocument, DocumentTerm, FIELDS};
 use super::options::{FieldOptions, RankerOptions};
-use super::vectors::{QueryVector, inverse_norm};
+use super::vectors::{QueryVector, biased, inverse_norm};
 
 /// The tools of one listing, searchable.
 #[derive(Debug)]
@@ -35,11 +35,12 @@ pub struct Index {
     names: Vec<(u64, u32)>,
     /// Documents that point to another one, in order.
     pointers: Vec<(u32, u32)>,
-    /// The server of each document as a small number.
-    servers: Vec<u32>,
-    /// All vectors, one after the other; documents without one have zeros.
-    vectors: Vec<i8>,
+    /// All vectors with a bias, one after the other; documents without one have zeros, and an inverse norm of 0.
+    vectors: Vec<u8>,
     inverse_norms: Vec<f32>,
+    /// Documents with the same bare name have the same number.
+    families: Vec<u32>,
+    lithuanian: bool,
     len: usize,
 }
 
@@ -91,18 +92,15 @@ impl Index {
             }
         }
         let idf = counts.iter().map(|&df| idf(documents.len(), df)).collect();
-        let mut vectors = vec![0; documents.len() * dimensions];
-        if dimensions > 0 {
-            for (document, place) in documents.iter().zip(vectors.chunks_exact_mut(dimensions)) {
-                if document.vector.len() == dimensions {
-                    place.copy_from_slice(&document.vector);
-                }
-            }
-        }
-        let inverse_norms = vectors.chunks_exact(dimensions.max(1)).map(inverse_norm).collect();
+        let vectors = vectors(documents, dimensions);
+        let inverse_norms = documents.iter().map(|document| inverse_norm(&document.vector)).collect();
         let names = names(documents);
-        let servers = servers(documents);
+        let servers = numbered(documents, |document| {
+            document.name.server.or(document.name.prefix.map(|prefix| prefix.0))
+        });
+        let families = numbered(documents, |document| Some(document.name.bare));
         let pointers = pointers(documents, &names, &servers);
+        let lithuanian = documents.iter().any(|document| document.lithuanian);
         Self {
             terms,
             starts,
@@ -111,9 +109,10 @@ impl Index {
             impacts,
             names,
             pointers,
-            servers,
+            families,
             vectors,
             inverse_norms,
+            lithuanian,
             len: documents.len(),
         }
     }
@@ -131,7 +130,7 @@ impl Index {
     pub fn heap_bytes(&self) -> usize {
         self.terms.capacity() * (size_of::<(u64, u32)>() + 1)
             + (self.starts.capacity() + self.idf.capacity() + self.documents.capacity()) * 4
-            + (self.impacts.capacity() + self.servers.capacity() + self.inverse_norms.capacity()) * 4
+            + (self.impacts.capacity() + self.families.capacity() + self.inverse_norms.capacity()) * 4
             + self.names.capacity() * size_of::<(u64, u32)>()
             + self.pointers.capacity() * size_of::<(u32, u32)>()
             + self.vectors.capacity()
@@ -163,13 +162,27 @@ impl Index {
         self.pointers[from..].iter().take_while(move |&&(from, _)| from == document).map(|&(_, to)| to)
     }
 
-    pub(super) fn server(&self, document: u32) -> u32 {
-        self.servers[document as usize]
+    /// A number that documents of the same bare name share.
+    pub(super) fn family(&self, document: u32) -> u32 {
+        self.families[document as usize]
+    }
+
+    /// Whether any document has Lithuanian stems.
+    pub(super) fn has_lithuanian(&self) -> bool {
+        self.lithuanian
     }
 
     /// The cosine of every document with a query.
     pub(super) fn cosines(&self, query: &QueryVector) -> Vec<f32> {
-        query.cosines(&self.vectors, &self.inverse_norms)
+        let all = self.vectors.chunks_exact(query.dimensions()).zip(&self.inverse_norms);
+        all.map(|(vector, &inverse_norm)| query.cosine(vector, inverse_norm)).collect()
+    }
+
+    /// The cosine of one document with a query.
+    pub(super) fn cosine(&self, query: &QueryVector, document: u32) -> f32 {
+        let dimensions = query.dimensions();
+        let start = document as usize * dimensions;
+        query.cosine(&self.vectors[start..start + dimensions], self.inverse_norms[document as usize])
     }
 }
 
@@ -195,11 +208,15 @@ impl Hasher for TermHasher {
 
 fn idf(documents: usize, df: u32) -> f32 {
     let (n, df) = (documents as f32, df as f32);
-    (1.0 + (n - df + 0.5) / (df + 0.5)).ln()
+    // In double precision, so that the last digit of a machine's logarithm is rounded away.
+    f64::from(1.0 + (n - df + 0.5) / (df + 0.5)).ln() as f32
 }
 
+/// A word that a field says more often than this is not more what the tool is about.
+const TF_MAX: u8 = 3;
+
 fn impact(k1: f32, term: &DocumentTerm, scales: &[f32; FIELDS]) -> f32 {
-    let tf: f32 = term.tf.iter().zip(scales).map(|(&tf, scale)| f32::from(tf) * scale).sum();
+    let tf: f32 = term.tf.iter().zip(scales).map(|(&tf, scale)| f32::from(tf.min(TF_MAX)) * scale).sum();
     tf / (k1 + tf)
 }
 
@@ -215,21 +232,52 @@ fn field_scales(
     })
 }
 
-/// The mean length of each field among the documents that have it, at least 1.
+/// What a field's length usually is, and of how many documents that counts as: a mean over five tools says little, and
+/// one stuffed tool among them must not set it.
+const USUAL_LENGTHS: [f32; FIELDS] = [1.0, 3.0, 3.0, 12.0, 30.0, 5.0, 40.0, 5.0];
+const USUAL_DOCUMENTS: f32 = 10.0;
+
+/// A length beyond so many usual ones counts as that in a mean.
+const LENGTH_RATIO_MAX: f32 = 4.0;
+
+/// The mean length of each field among the documents that have it.
 fn mean_lengths(documents: &[Arc<AnalyzedDocument>]) -> [f32; FIELDS] {
     std::array::from_fn(|field| {
-        let lengths = documents.iter().map(|document| u64::from(document.lengths[field]));
+        let usual = USUAL_LENGTHS[field];
+        let lengths =
+            documents.iter().map(|document| f32::from(document.lengths[field]).min(usual * LENGTH_RATIO_MAX));
         let (sum, count) =
-            lengths.filter(|&length| length > 0).fold((0, 0u32), |(sum, count), l| (sum + l, count + 1));
-        if count == 0 { 1.0 } else { sum as f32 / count as f32 }
+            lengths.filter(|&length| length > 0.0).fold((0.0, 0.0), |(sum, count), l| (sum + l, count + 1.0));
+        (sum + usual * USUAL_DOCUMENTS) / (count + USUAL_DOCUMENTS)
     })
 }
 
+fn vectors(documents: &[Arc<AnalyzedDocument>], dimensions: usize) -> Vec<u8> {
+    let mut vectors = Vec::with_capacity(documents.len() * dimensions);
+    for document in documents {
+        if document.vector.len() == dimensions {
+            vectors.extend(biased(&document.vector));
+        } else {
+            vectors.resize(vectors.len() + dimensions, 0);
+        }
+    }
+    vectors
+}
+
+/// A first word of names without `__` is a server's when so many names have it.
+const PREFIX_SHARED_MIN: usize = 3;
+
 fn names(documents: &[Arc<AnalyzedDocument>]) -> Vec<(u64, u32)> {
+    let mut shared: HashMap<u64, usize> = HashMap::new();
+    for (prefix, _) in documents.iter().filter_map(|document| document.name.prefix) {
+        *shared.entry(prefix).or_default() += 1;
+    }
     let mut names: Vec<(u64, u32)> = Vec::with_capacity(documents.len() * 2);
-    for (position, document) in documents.iter().enumerate() {
-        names.push((document.full_name, position as u32));
-        names.push((document.bare_name, position as u32));
+    for (document, position) in documents.iter().zip(0..) {
+        names.push((document.name.full, position));
+        names.push((document.name.bare, position));
+        let rest = document.name.prefix.filter(|(prefix, _)| shared[prefix] >= PREFIX_SHARED_MIN);
+        names.extend(rest.map(|(_, rest)| (rest, position)));
     }
     names.sort_unstable();
     names.dedup();
@@ -241,26 +289,27 @@ fn named(names: &[(u64, u32)], name: u64) -> impl Iterator<Item = u32> {
     names[from..].iter().take_while(move |&&(key, _)| key == name).map(|&(_, document)| document)
 }
 
-/// Servers as numbers in order of first mention; a document without one is a server of its own.
-fn servers(documents: &[Arc<AnalyzedDocument>]) -> Vec<u32> {
-    let mut numbers: HashMap<u64, u32> = HashMap::new();
-    let numbered = documents.iter().enumerate().map(|(position, document)| match document.server {
-        Some(server) => *numbers.entry(server).or_insert(position as u32),
-        None => position as u32,
+/// Numbers the documents by a key, the position of the first that has it; one without a key has a number of its own.
+fn numbered(documents: &[Arc<AnalyzedDocument>], key: impl Fn(&AnalyzedDocument) -> Option<u64>) -> Vec<u32> {
+    let mut first: HashMap<u64, u32> = HashMap::new();
+    let numbered = documents.iter().zip(0..).map(|(document, position)| match key(document) {
+        Some(key) => *first.entry(key).or_insert(position),
+        None => position,
     });
     numbered.collect()
 }
 
+/// Pointers to a tool of the same server; a name that is none of its tools is a word.
 fn pointers(documents: &[Arc<AnalyzedDocument>], names: &[(u64, u32)], servers: &[u32]) -> Vec<(u32, u32)> {
     let mut found = Vec::new();
-    for (position, document) in documents.iter().enumerate() {
+    for (document, from) in documents.iter().zip(0..) {
         for &name in &document.pointers {
-            let same_server = named(names, name).find(|&to| {
-                to as usize != position
-                    && (servers[to as usize] == servers[position]
-                        || (document.server.is_none() && documents[to as usize].server.is_none()))
+            let to = named(names, name).find(|&to| {
+                let both_bare =
+                    document.name.server.is_none() && documents[to as usize].name.server.is_none();
+                to != from && (both_bare || servers[to as usize] == servers[from as usize])
             });
-            found.extend(same_server.map(|to| (position as u32, to)));
+            found.extend(to.map(|to| (from, to)));
         }
     }
     found

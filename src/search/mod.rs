@@ -11,19 +11,23 @@
 mod analyzer;
 mod document;
 mod explain;
+mod floor;
 mod fuse;
 mod index;
 mod lexical;
 mod names;
 mod options;
+mod pick;
 mod query;
 mod ranker;
 mod text;
+mod values;
 mod variants;
 mod vectors;
 
 pub use document::{AnalyzedDocument, Document, Embed, Parameter};
 pub use explain::{Explanation, FieldShare, TermShare};
+pub use floor::Evidence;
 pub use index::Index;
-pub use options::{FieldOptions, FusionOptions, RankerOptions};
+pub use options::{FieldOptions, FloorOptions, FusionOptions, RankerOptions, VectorOptions};
 pub use ranker::{Hit, Ranker};

@@ -5,13 +5,29 @@ use super::text;
 /// What gateways and clients put between a server's name and a tool's.
 const SERVER_SEPARATOR: &str = "__";
 
+/// What clients put before everything.
+const CLIENT_PREFIX: &str = "mcp__";
+
+/// A name without what a client put before it.
+pub(super) fn without_client(name: &str) -> &str {
+    name.strip_prefix(CLIENT_PREFIX).unwrap_or(name)
+}
+
 /// Splits a tool's name into its server and the rest: `mcp__github__create_issue` is `github` and `create_issue`.
 pub(super) fn split_server(name: &str) -> (Option<&str>, &str) {
-    let name = name.strip_prefix("mcp__").unwrap_or(name);
+    let name = without_client(name);
     match name.split_once(SERVER_SEPARATOR) {
         Some((server, bare)) if !server.is_empty() && !bare.is_empty() => (Some(server), bare),
         _ => (None, name),
     }
+}
+
+/// Splits off the first word of a name without a server, when the rest still looks like a name: `github_create_issue` is
+/// `github` and `create_issue`.
+pub(super) fn split_prefix(name: &str) -> Option<(&str, &str)> {
+    let at = name.find(is_separator).filter(|&at| at > 0)?;
+    let rest = &name[at + 1..];
+    looks_like_name(rest).then_some((&name[..at], rest))
 }
 
 /// A name without case, diacritics and separators: every spelling of it has the same key.
@@ -21,12 +37,17 @@ pub(super) fn key(name: &str) -> String {
     key
 }
 
-/// Whether a word of a query is written as names are, so that it may be one: a separator or a capital inside.
+fn is_separator(c: char) -> bool {
+    matches!(c, '_' | '-' | '.' | '/' | ':')
+}
+
+/// Whether a word is written as names are: a separator or a capital inside.
 pub(super) fn looks_like_name(word: &str) -> bool {
     let mut previous_lower = false;
     let mut inside = false;
-    for c in word.chars() {
-        if inside && (matches!(c, '_' | '-' | '.' | '/' | ':') || (previous_lower && c.is_uppercase())) {
+    for (at, c) in word.char_indices() {
+        let cut = is_separator(c) && word[at + 1..].chars().next().is_some_and(char::is_alphanumeric);
+        if inside && (cut || (previous_lower && c.is_uppercase())) {
             return true;
         }
         previous_lower = c.is_lowercase();
@@ -35,7 +56,7 @@ pub(super) fn looks_like_name(word: &str) -> bool {
     false
 }
 
-/// The words of a text that may be names, with what surrounds them in prose taken off.
+/// The words of a text, with what surrounds a name in prose taken off.
 pub(super) fn candidates(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| {
         c.is_whitespace() || matches!(c, ',' | ';' | '(' | ')' | '`' | '"' | '\'' | '[' | ']')
@@ -44,20 +65,49 @@ pub(super) fn candidates(text: &str) -> impl Iterator<Item = &str> {
     .filter(|word| !word.is_empty())
 }
 
-/// The names that a description tells its reader to use: the name-like words soon after "use", "see", "call" or "try".
-pub(super) fn pointers(description: &str) -> impl Iterator<Item = &str> {
-    /// How many words after the verb a name may stand ("use the `search_code` tool").
-    const REACH: usize = 3;
+/// The spellings under which a name in a query may be known: itself, and without the words before each `__` in turn.
+pub(super) fn spellings(name: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(without_client(name)), |name| {
+        name.split_once(SERVER_SEPARATOR).map(|(_, rest)| rest)
+    })
+    .filter(|name| !name.is_empty())
+}
+
+/// The tools that a description says to use instead of its own: words soon after "use" in a sentence that says
+/// "instead", "prefer", "deprecated" or the like. They may be names or not; the index knows.
+pub(super) fn pointers(description: &str) -> Vec<&str> {
+    /// More are a list of tools, not advice.
+    const POINTERS_MAX: usize = 8;
+    let sentences = description.split_terminator(['\n', ';']).flat_map(|line| line.split(". "));
+    let mut found: Vec<&str> = sentences.filter(|sentence| is_advice(sentence)).flat_map(advised).collect();
+    found.truncate(POINTERS_MAX);
+    found
+}
+
+fn is_advice(sentence: &str) -> bool {
+    const SIGNS: [&str; 6] = ["instead", "prefer", "deprecated", "superseded", "replaced", "rather"];
+    let lower = sentence.to_lowercase();
+    SIGNS.iter().any(|sign| lower.contains(sign))
+}
+
+/// How far after a verb of advice a name may stand: "use the `search_code` tool".
+const REACH: usize = 3;
+
+fn advised(sentence: &str) -> impl Iterator<Item = &str> {
+    const VERBS: [&str; 8] = ["use", "using", "see", "call", "try", "prefer", "by", "with"];
     let mut reach = 0;
-    candidates(description).filter(move |word| {
-        if ["use", "using", "see", "call", "try", "prefer"].iter().any(|verb| word.eq_ignore_ascii_case(verb))
-        {
+    candidates(sentence).filter(move |word| {
+        if VERBS.iter().any(|verb| word.eq_ignore_ascii_case(verb)) {
             reach = REACH;
             return false;
         }
-        let found = reach > 0 && looks_like_name(word);
-        reach = if found { 0 } else { reach.saturating_sub(1) };
-        found
+        // "Use this instead of that" speaks against that.
+        if ["instead", "rather", "over"].iter().any(|turn| word.eq_ignore_ascii_case(turn)) {
+            reach = 0;
+        }
+        let near = reach > 0;
+        reach = reach.saturating_sub(1);
+        near
     })
 }
 
@@ -78,19 +128,27 @@ mod tests {
         assert_eq!(split_server("mcp__github__create_issue"), (Some("github"), "create_issue"));
         assert_eq!(split_server("create_issue"), (None, "create_issue"));
         assert_eq!(split_server("__init"), (None, "__init"));
+        assert_eq!(split_prefix("github_create_issue"), Some(("github", "create_issue")));
+        assert_eq!(split_prefix("create_issue"), None);
+    }
+
+    #[test]
+    fn a_name_is_looked_for_without_each_prefix() {
+        let all: Vec<_> = spellings("mcp__gateway__github__create_issue").collect();
+        assert_eq!(all, ["gateway__github__create_issue", "github__create_issue", "create_issue"]);
     }
 
     #[test]
     fn prose_is_not_a_name() {
         assert!(looks_like_name("create_issue") && looks_like_name("createIssue") && looks_like_name("a.b"));
-        assert!(!looks_like_name("Create") && !looks_like_name("issue"));
+        assert!(!looks_like_name("Create") && !looks_like_name("issue") && !looks_like_name("issue_"));
     }
 
     #[test]
-    fn pointers_are_names_after_use() {
-        let found: Vec<_> =
-            pointers("Old. Use `search_code` instead, or see get_file. Unlike list_files it is slow.")
-                .collect();
-        assert_eq!(found, ["search_code", "get_file"]);
+    fn pointers_are_what_advice_says_to_use() {
+        assert_eq!(pointers("Old. For code use `search_code` instead."), ["search_code"]);
+        assert_eq!(pointers("Deprecated: call get_file. It lists files."), ["get_file"]);
+        assert_eq!(pointers("Use this rather than old_tool."), ["this"]);
+        assert!(pointers("Use get_file to read a file.").is_empty());
     }
 }

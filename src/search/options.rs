@@ -1,4 +1,7 @@
-//! The constants of ranking, in one place, each with where it comes from.
+//! The constants of ranking, in one place.
+//!
+//! They were set on the average of many evaluation sets, one at a time, and rounded; `docs/search.md` says how, and
+//! what each gives. None was set by a single query.
 
 use super::document::FIELDS;
 
@@ -19,9 +22,33 @@ pub struct RankerOptions {
     pub k1: f32,
     /// What a synonym of a query's word counts, beside the word itself.
     pub synonym: f32,
+    /// How far a word's rarity is that of the commonest among it and its synonyms, rather than its own: where all tools
+    /// say "read", a "get" is not a rare word.
+    pub shared_rarity: f32,
     /// What a word that says little counts.
     pub weak: f32,
+    /// What the word for a value's kind counts ("file" beside `settings.json`).
+    pub kind: f32,
+    /// What two neighbouring words that also stand together in a name or a first sentence add.
+    pub pair: f32,
+    /// What each further mention of a word adds.
+    pub repeat: f32,
+    pub vector: VectorOptions,
     pub fusion: FusionOptions,
+    pub floor: FloorOptions,
+}
+
+/// What a tool's vector is made of: the weights of its parts' unit vectors.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VectorOptions {
+    pub server: f32,
+    pub name: f32,
+    pub title: f32,
+    /// The first sentence of the description.
+    pub lead: f32,
+    pub body: f32,
+    /// The names of the parameters, as one text.
+    pub parameters: f32,
 }
 
 /// How the two arms are added.
@@ -29,8 +56,26 @@ pub struct RankerOptions {
 pub struct FusionOptions {
     /// The share of the cosine; the rest is words.
     pub semantic: f32,
-    pub vector: [f32; 6],
-    pub x: [f32; 10],
+    /// How far a lexical score is measured by the best one, rather than by what the question could reach (`g` in
+    /// `fuse.rs`).
+    pub best: f32,
+    /// Of the cosine, the share of the query's best sentence; the rest is the whole query's.
+    pub sentence: f32,
+}
+
+/// Below what evidence nothing fits.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FloorOptions {
+    /// What the share of known words counts beside the best cosine.
+    pub known: f32,
+    /// What the best document's words count.
+    pub answered: f32,
+    /// The least evidence for a query in English, the language of nearly all tools.
+    pub english: f32,
+    /// The least cosine for a query in another language, or of names and numbers only.
+    pub other: f32,
+    /// The least evidence without vectors.
+    pub words: f32,
 }
 
 impl Default for RankerOptions {
@@ -38,23 +83,32 @@ impl Default for RankerOptions {
         let field = |weight, b| FieldOptions { weight, b };
         Self {
             fields: [
-                field(1.0, 0.0),
-                field(3.0, 0.3),
+                field(1.5, 0.0),
+                field(2.2, 0.5),
                 field(2.0, 0.3),
-                field(1.0, 0.5),
-                field(0.5, 0.75),
-                field(0.5, 0.75),
-                field(0.3, 0.75),
-                field(0.3, 0.75),
+                field(1.4, 0.5),
+                field(0.35, 0.75),
+                field(0.2, 0.75),
+                field(0.3, 0.5),
+                field(0.4, 0.75),
             ],
-            k1: 2.0,
-            synonym: 0.4,
+            k1: 2.5,
+            synonym: 0.3,
+            shared_rarity: 0.35,
             weak: 0.4,
-            fusion: FusionOptions {
-                semantic: 0.6,
-                vector: [0.8, 0.0, 1.0, 0.2, 0.2, 0.2],
-                x: [0.7, 0., 0., 0., 0., 0., 0., 0., 0., 0.],
+            kind: 0.7,
+            pair: 0.2,
+            repeat: 0.2,
+            vector: VectorOptions {
+                server: 0.2,
+                name: 0.6,
+                title: 0.0,
+                lead: 1.0,
+                body: 0.3,
+                parameters: 0.2,
             },
+            fusion: FusionOptions { semantic: 0.6, best: 0.7, sentence: 0.6 },
+            floor: FloorOptions { known: 0.5, answered: 1.5, english: 0.95, other: 0.22, words: 0.5 },
         }
     }
 }

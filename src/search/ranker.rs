@@ -3,23 +3,29 @@
 use std::sync::Arc;
 
 use super::analyzer::Analyzer;
-use super::document::{AnalyzedDocument, Document, DocumentTerm, Embed, FIELDS, Field};
+use super::document::{AnalyzedDocument, Document, Embed, Field, NameTerms};
+use super::floor::Evidence;
+use super::fuse::{self, Fused};
 use super::index::Index;
+use super::lexical::{self, Lexical};
 use super::options::RankerOptions;
-use super::{lexical, names, query, vectors};
+use super::query::{self, QueryVectors, QueryWords};
+use super::{analyzer, names, pick, values, vectors};
 
-/// Words of a field that are read; the rest of a long one only costs.
-const FIELD_WORDS_MAX: u16 = 512;
+/// Scored documents beyond those asked for, from which an answer is put together.
+const SPARE: usize = 20;
 
 /// A tool that fits, best first.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     /// Position in the documents that the index was made from.
     pub index: usize,
+    /// Comparable within an answer only.
     pub score: f32,
     /// From 1; `None` when the arm has nothing to say for the document.
     pub lexical_rank: Option<u32>,
     pub semantic_rank: Option<u32>,
+    /// Of the whole query; `None` without an embedder, or when it knows no token of the query.
     pub cosine: Option<f32>,
 }
 
@@ -27,7 +33,16 @@ pub struct Hit {
 pub struct Ranker {
     pub(super) options: RankerOptions,
     pub(super) analyzer: Analyzer,
-    pub(super) embedder: Option<Arc<dyn Embed>>,
+    embedder: Option<Arc<dyn Embed>>,
+}
+
+/// Everything that a query found, before an answer is made of it.
+pub(super) struct Found {
+    pub words: QueryWords,
+    pub lexical: Lexical,
+    pub fused: Fused,
+    pub evidence: Evidence,
+    pub named: Vec<u32>,
 }
 
 impl Ranker {
@@ -36,10 +51,14 @@ impl Ranker {
     }
 
     /// What is kept of a document. Depends on the document alone.
+    ///
+    /// # Cost
+    ///
+    /// About 10 microseconds for a tool of 60 words.
     pub fn analyze(&self, document: &Document<'_>) -> AnalyzedDocument {
         let (server, bare) = names::split_server(document.name);
         let (lead, body) = split_lead(document.description);
-        let mut fields = FieldTerms::new(&self.analyzer);
+        let mut fields = analyzer::FieldTerms::new(&self.analyzer);
         fields.read(Field::Server, server.unwrap_or_default());
         fields.read(Field::Name, bare);
         fields.read(Field::Title, document.title);
@@ -52,29 +71,29 @@ impl Ranker {
                 fields.read(Field::EnumValue, value);
             }
         }
+        let lithuanian = fields.lithuanian;
         let (terms, lengths) = fields.finish();
+        let prefix = if server.is_none() { names::split_prefix(bare) } else { None };
+        let parts = vectors::Parts { server: server.unwrap_or_default(), name: bare, lead, body };
+        let vector = self
+            .embedder
+            .as_deref()
+            .and_then(|embedder| parts.vector(embedder, document, &self.options.vector));
         AnalyzedDocument {
             terms,
             lengths,
-            full_name: self.analyzer.name(document.name.strip_prefix("mcp__").unwrap_or(document.name)),
-            bare_name: self.analyzer.name(bare),
-            server: server.map(|server| self.analyzer.name(server)),
-            pointers: names::pointers(document.description).map(|name| self.analyzer.name(name)).collect(),
-            vector: self
-                .embedder
-                .as_deref()
-                .and_then(|embedder| {
-                    document_vector(
-                        embedder,
-                        &self.options.fusion.vector,
-                        document,
-                        server.unwrap_or_default(),
-                        bare,
-                        lead,
-                        body,
-                    )
-                })
-                .unwrap_or_default(),
+            name: NameTerms {
+                full: self.analyzer.name(names::without_client(document.name)),
+                bare: self.analyzer.name(bare),
+                server: server.map(|server| self.analyzer.name(server)),
+                prefix: prefix.map(|(prefix, rest)| (self.analyzer.name(prefix), self.analyzer.name(rest))),
+            },
+            pointers: names::pointers(document.description)
+                .iter()
+                .map(|name| self.analyzer.name(name))
+                .collect(),
+            lithuanian,
+            vector: vector.unwrap_or_default(),
         }
     }
 
@@ -85,87 +104,62 @@ impl Ranker {
     }
 
     /// The best `limit` documents for `query`, best first; empty when nothing fits.
+    ///
+    /// # Cost
+    ///
+    /// About 30 microseconds among 1,000 tools, embedding included.
     pub fn rank(&self, query: &str, index: &Index, limit: usize) -> Vec<Hit> {
-        let words = query::words(&self.analyzer, query, &self.options);
-        let lexical = lexical::score(index, &words);
-        let mut cosines = self.cosines(query, index);
-        if self.options.fusion.x[3] != 0.0
-            && let Some(all) = cosines.as_mut()
-        {
-            let w = self.options.fusion.x[3];
-            let mut best = vec![-1.0_f32; all.len()];
-            let mut n = 0;
-            for part in query.split_inclusive(['.', '?', '!', ';', '\n']) {
-                if part.split_whitespace().count() < 3 {
-                    continue;
-                }
-                if let Some(c) = self.cosines(part, index) {
-                    n += 1;
-                    for (b, c) in best.iter_mut().zip(c) {
-                        *b = b.max(c);
-                    }
-                }
-            }
-            if n > 1 {
-                for (a, b) in all.iter_mut().zip(best) {
-                    *a = (1.0 - w) * *a + w * b;
-                }
-            }
-        }
-        let semantic = if cosines.is_some() { self.options.fusion.semantic } else { 0.0 };
-        let cosines = cosines.unwrap_or_default();
-        let x = self.options.fusion.x;
-        let most = lexical.scores.iter().copied().fold(0.0, f32::max);
-        // x0: exponent of the mix between bound and best; x1: words cap
-        let denominator = if x[1] > 0.0 {
-            lexical.bound.min(most + x[1] * (lexical.bound - most))
-        } else {
-            lexical.bound.powf(1.0 - x[0]) * most.powf(x[0])
-        };
-        let scores: Vec<f32> = (0..index.len())
-            .map(|d| {
-                let lex =
-                    if lexical.bound > 0.0 && most > 0.0 { lexical.scores[d] / denominator } else { 0.0 };
-                semantic * cosines.get(d).copied().unwrap_or(0.0) + (1.0 - semantic) * lex
-            })
-            .collect();
-        let mut order: Vec<u32> = (0..index.len() as u32).filter(|&d| scores[d as usize] > 0.0).collect();
-        order.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b)));
-        let hits = order.iter().take(limit).map(|&document| Hit {
-            index: document as usize,
-            score: scores[document as usize],
-            lexical_rank: None,
-            semantic_rank: None,
-            cosine: None,
-        });
-        hits.collect()
+        let found = self.find(query, index, limit);
+        self.answer(&found, index, limit).into_iter().map(|document| hit(&found, document)).collect()
     }
 
-    fn cosines(&self, query: &str, index: &Index) -> Option<Vec<f32>> {
-        let embedder = self.embedder.as_deref()?;
-        let mut vector = vectors::embed(embedder, query::capped(query))?;
-        let x = self.options.fusion.x;
-        if x[2] != 0.0 {
-            let kept: Vec<&str> = query
-                .split_whitespace()
-                .filter(|w| {
-                    let mut content = false;
-                    super::text::for_each_word(w, |word| {
-                        content |= !(self.analyzer.is_stop_word(word.folded)
-                            || self.analyzer.is_weak_word(word.folded))
-                    });
-                    content
-                })
-                .collect();
-            if let Some(v) = vectors::embed(embedder, &kept.join(" ")) {
-                for (a, b) in vector.iter_mut().zip(v) {
-                    *a += x[2] * b;
-                }
-                vectors::normalize(&mut vector);
-            }
-        }
-        Some(index.cosines(&vectors::QueryVector::new(&vector)))
+    /// How sure it is that anything fits `query`.
+    pub fn evidence(&self, query: &str, index: &Index) -> Evidence {
+        self.find(query, index, 1).evidence
     }
+
+    pub(super) fn find(&self, query: &str, index: &Index, limit: usize) -> Found {
+        let taken = values::take(query::capped(query));
+        let words = query::words(&self.analyzer, &taken, index.has_lithuanian(), &self.options);
+        let lexical = lexical::score(index, &words.words, &self.options);
+        let vectors = self.query_vectors(&taken.spelled);
+        let fused =
+            fuse::fuse(&self.options.fusion, index, &lexical, vectors.as_ref(), limit.saturating_add(SPARE));
+        let cosine = fused.nearest.or(self.embedder.as_ref().map(|_| 0.0));
+        let evidence = Evidence::new(index, &lexical, cosine, words.english);
+        let named = pick::named(&self.analyzer, index, query, |document| fused.scores[document as usize]);
+        Found { words, lexical, fused, evidence, named }
+    }
+
+    pub(super) fn answer(&self, found: &Found, index: &Index, limit: usize) -> Vec<u32> {
+        let order: &[u32] =
+            if found.evidence.suffices(&self.options.floor) { &found.fused.order } else { &[] };
+        pick::pick(index, &found.named, order, limit)
+    }
+
+    fn query_vectors(&self, query: &str) -> Option<QueryVectors> {
+        query::vectors(self.embedder.as_deref()?, query)
+    }
+}
+
+pub(super) fn hit(found: &Found, document: u32) -> Hit {
+    let place = document as usize;
+    let cosines = &found.fused.cosines;
+    Hit {
+        index: place,
+        score: found.fused.scores[place],
+        lexical_rank: (found.lexical.scores[place] > 0.0).then(|| rank(&found.lexical.scores, place)),
+        semantic_rank: (!cosines.is_empty()).then(|| rank(cosines, place)),
+        cosine: cosines.get(place).copied(),
+    }
+}
+
+/// The place of a document by a score, from 1; equal ones by position.
+fn rank(scores: &[f32], document: usize) -> u32 {
+    let score = scores[document];
+    let before = scores[..document].iter().filter(|&&other| other >= score).count();
+    let after = scores[document + 1..].iter().filter(|&&other| other > score).count();
+    (before + after + 1) as u32
 }
 
 /// The first sentence of a description, and the rest.
@@ -181,85 +175,219 @@ fn split_lead(description: &str) -> (&str, &str) {
     description.split_at(end.unwrap_or(head.len()))
 }
 
-fn document_vector(
-    embedder: &dyn Embed,
-    w: &[f32; 6],
-    document: &Document<'_>,
-    server: &str,
-    bare: &str,
-    lead: &str,
-    body: &str,
-) -> Option<Box<[i8]>> {
-    let mut sum = vec![0.0; embedder.dimensions()];
-    let params: Vec<&str> = document.parameters.iter().map(|p| p.name).collect();
-    let spelled = |name: &str| {
-        let mut out = String::new();
-        super::text::for_each_word(name, |word| {
-            if !word.joined {
-                out.push_str(word.lower);
-                out.push(' ');
-            }
-        });
-        out
-    };
-    let name = spelled(bare);
-    let params = spelled(&params.join(" "));
-    let body = &body[..body.floor_char_boundary(300)];
-    let server = spelled(server);
-    for (text, weight) in [
-        (name.as_str(), w[0]),
-        (document.title, w[1]),
-        (lead, w[2]),
-        (body, w[3]),
-        (&params, w[4]),
-        (&server, w[5]),
-    ] {
-        if weight == 0.0 || text.is_empty() {
-            continue;
-        }
-        if let Some(unit) = vectors::embed(embedder, text) {
-            for (s, u) in sum.iter_mut().zip(unit) {
-                *s += weight * u;
-            }
-        }
-    }
-    vectors::normalize(&mut sum).then(|| vectors::quantize(&sum))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::Parameter;
+    use proptest::prelude::*;
 
-/// Collects the terms of a document's fields.
-struct FieldTerms<'a> {
-    analyzer: &'a Analyzer,
-    found: Vec<(u64, u8)>,
-    lengths: [u16; FIELDS],
-}
-
-impl<'a> FieldTerms<'a> {
-    fn new(analyzer: &'a Analyzer) -> Self {
-        Self { analyzer, found: Vec::with_capacity(128), lengths: [0; FIELDS] }
+    /// Names and descriptions, searched by words alone.
+    struct Lab {
+        ranker: Ranker,
+        documents: Vec<Arc<AnalyzedDocument>>,
+        index: Index,
+        names: Vec<String>,
     }
 
-    fn read(&mut self, field: Field, text: &str) {
-        let length = &mut self.lengths[field as usize];
-        let found = &mut self.found;
-        self.analyzer.document_terms(text, |term, counted| {
-            if *length < FIELD_WORDS_MAX {
-                *length += u16::from(counted);
-                found.push((term, field as u8));
-            }
-        });
+    impl Lab {
+        fn new(tools: &[(&str, &str)]) -> Self {
+            let ranker = Ranker::new(RankerOptions::default(), None);
+            let analyze = |&(name, description): &(&str, &str)| {
+                let document = Document { name, description, ..Document::default() };
+                Arc::new(ranker.analyze(&document))
+            };
+            let documents: Vec<_> = tools.iter().map(analyze).collect();
+            let index = ranker.index(&documents);
+            Self { ranker, documents, index, names: tools.iter().map(|tool| tool.0.to_owned()).collect() }
+        }
+
+        fn search(&self, query: &str) -> Vec<&str> {
+            self.ranker.rank(query, &self.index, 5).iter().map(|hit| self.names[hit.index].as_str()).collect()
+        }
     }
 
-    fn finish(mut self) -> (Box<[DocumentTerm]>, [u16; FIELDS]) {
-        self.found.sort_unstable();
-        let mut terms: Vec<DocumentTerm> = Vec::with_capacity(self.found.len());
-        for (term, field) in self.found {
-            if terms.last().is_none_or(|last| last.term != term) {
-                terms.push(DocumentTerm { term, tf: [0; FIELDS] });
-            }
-            let last = terms.last_mut().expect("a term was pushed just above");
-            let tf = &mut last.tf[usize::from(field)];
-            *tf = tf.saturating_add(1);
+    fn trackers() -> Lab {
+        Lab::new(&[
+            ("github__create_issue", "Open a new issue in a repository."),
+            ("github__list_issues", "List the issues of a repository."),
+            ("github__get_file_contents", "Read a file of a repository."),
+            ("jira__create_issue", "Create an issue in a project."),
+            ("jira__delete_issue", "Delete an issue for good."),
+            ("mail__send", "Send an email message to a list of people."),
+            ("calendar__createEvent", "Put a meeting on the calendar."),
+            ("weather__forecast", ""),
+            ("žinynas__ieškoti", "Leidžia žiūrėti failų sąrašą ir juos ištrinti."),
+        ])
+    }
+
+    #[test]
+    fn an_exact_name_is_first_in_any_spelling() {
+        let lab = trackers();
+        for query in [
+            "github__list_issues",
+            "mcp__github__list_issues",
+            "list_issues",
+            "listIssues",
+            "list-issues",
+            "List Issues",
+            "please call list_issues now",
+            "mcp__gateway__github__list_issues",
+        ] {
+            assert_eq!(lab.search(query).first(), Some(&"github__list_issues"), "{query}");
         }
-        (terms.into_boxed_slice(), self.lengths)
+    }
+
+    #[test]
+    fn every_server_that_shares_a_name_is_found_by_it() {
+        let lab = trackers();
+        let mut found = lab.search("create_issue")[..2].to_vec();
+        found.sort_unstable();
+        assert_eq!(found, ["github__create_issue", "jira__create_issue"]);
+    }
+
+    #[test]
+    fn several_names_come_first_in_their_order() {
+        let lab = trackers();
+        assert_eq!(lab.search("send, createEvent")[..2], ["mail__send", "calendar__createEvent"]);
+        assert_eq!(
+            lab.search("use delete_issue then get-file-contents")[..2],
+            ["jira__delete_issue", "github__get_file_contents"]
+        );
+    }
+
+    #[test]
+    fn a_tool_without_a_description_is_found_by_its_name() {
+        assert_eq!(trackers().search("what is the forecast for tomorrow"), ["weather__forecast"]);
+    }
+
+    #[test]
+    fn words_match_across_inflection_and_synonyms() {
+        let lab = trackers();
+        assert_eq!(lab.search("sending emails").first(), Some(&"mail__send"));
+        assert_eq!(lab.search("remove an issue").first(), Some(&"jira__delete_issue"));
+    }
+
+    #[test]
+    fn diacritics_do_not_matter_either_way() {
+        let lab = trackers();
+        for query in ["žiūrėti failus", "ziureti failus", "failu sarasas", "FAILŲ SĄRAŠAS"] {
+            assert_eq!(lab.search(query).first(), Some(&"žinynas__ieškoti"), "{query}");
+        }
+    }
+
+    #[test]
+    fn nonsense_finds_nothing() {
+        let lab = trackers();
+        for query in
+            ["", "   ", "zqxwv kjhgf", "lorem ipsum dolor", "🙂🙂🙂", "how do you fix a leaking sink"]
+        {
+            assert!(lab.search(query).is_empty(), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_tool_that_advises_another_is_followed_by_it() {
+        let lab = Lab::new(&[
+            ("docs__search", "Search the pages by title. For full text use search_all instead."),
+            ("docs__list", "List pages by title."),
+            ("docs__count", "Count pages by title."),
+            ("docs__search_all", "Look everywhere."),
+            ("other__search_all", "Look elsewhere."),
+        ]);
+        assert_eq!(lab.search("search the pages by title")[..2], ["docs__search", "docs__search_all"]);
+    }
+
+    #[test]
+    fn one_bare_name_of_many_servers_does_not_fill_the_answer() {
+        let copies = ["a", "b", "c", "d", "e", "f"].map(|server| format!("{server}__take_screenshot"));
+        let mut tools: Vec<(&str, &str)> =
+            copies.iter().map(|name| (name.as_str(), "Take a screenshot of the page.")).collect();
+        tools.push(("browser__capture", "Save an image of the page."));
+        tools.push(("browser__open", "Open a page."));
+        let lab = Lab::new(&tools);
+        let found = lab.search("capture an image, a screenshot of the page");
+        assert!(found.contains(&"browser__capture"), "{found:?}");
+        assert!(lab.search("take_screenshot").iter().all(|name| name.ends_with("take_screenshot")));
+    }
+
+    #[test]
+    fn a_tool_stuffed_with_words_does_not_win() {
+        let honest = trackers();
+        let all_words = "create issue list issues repository file read delete send email message meeting calendar forecast weather ".repeat(40);
+        let mut tools: Vec<(&str, &str)> = vec![("spam__best_tool_ever", all_words.as_str())];
+        tools.extend([
+            ("github__create_issue", "Open a new issue in a repository."),
+            ("github__list_issues", "List the issues of a repository."),
+            ("jira__delete_issue", "Delete an issue for good."),
+            ("mail__send", "Send an email message to a list of people."),
+            ("calendar__createEvent", "Put a meeting on the calendar."),
+        ]);
+        let lab = Lab::new(&tools);
+        for query in [
+            "create an issue",
+            "list issues of the repository",
+            "delete an issue",
+            "send an email",
+            "put a meeting on the calendar",
+        ] {
+            assert_ne!(lab.search(query)[0], "spam__best_tool_ever", "{query}");
+        }
+        assert_eq!(honest.search("send an email")[0], "mail__send");
+    }
+
+    #[test]
+    fn two_rankers_give_the_same_answers() {
+        let (one, other) = (trackers(), trackers());
+        for query in ["create an issue", "list files of a repository", "send a meeting", "issue"] {
+            assert_eq!(
+                one.ranker.rank(query, &one.index, 9),
+                other.ranker.rank(query, &other.index, 9),
+                "{query}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_explanation_adds_up_to_the_lexical_score() {
+        let lab = trackers();
+        let why = lab.ranker.explain("remove an issue for good", &lab.index, &lab.documents[4], 4);
+        let sum: f32 = why.terms.iter().map(|term| term.score).sum();
+        assert!((sum - why.lexical).abs() < 1e-4 && why.lexical > 0.0);
+        assert!(why.terms.iter().any(|term| term.word == "remove" && term.synonym));
+        assert_eq!(why.hit.lexical_rank, Some(1));
+    }
+
+    #[test]
+    fn parameters_are_searched_too() {
+        let ranker = Ranker::new(RankerOptions::default(), None);
+        let parameters = vec![Parameter {
+            name: "dueDate",
+            description: "When the task must be finished.",
+            enum_values: vec!["tomorrow"],
+        }];
+        let documents = [
+            Document { name: "a__alpha", description: "Does one thing.", parameters, ..Document::default() },
+            Document { name: "b__beta", description: "Does another thing.", ..Document::default() },
+        ];
+        let analyzed: Vec<_> = documents.iter().map(|document| Arc::new(ranker.analyze(document))).collect();
+        let index = ranker.index(&analyzed);
+        for query in ["due date", "finished", "tomorrow"] {
+            assert_eq!(ranker.rank(query, &index, 5)[0].index, 0, "{query}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_breaks_it(name in any::<String>(), description in any::<String>(), query in any::<String>(), limit in 0_usize..9) {
+            let ranker = Ranker::new(RankerOptions::default(), None);
+            let document = Document { name: &name, description: &description, title: &query, ..Document::default() };
+            let analyzed = Arc::new(ranker.analyze(&document));
+            let index = ranker.index(&[analyzed.clone(), analyzed]);
+            for query in [&query, &name, &description] {
+                let hits = ranker.rank(query, &index, limit);
+                prop_assert!(hits.len() <= limit.min(2));
+                prop_assert!(hits.iter().all(|hit| hit.score.is_finite()));
+            }
+        }
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct Word<'a> {
     /// Lower case, without diacritics.
     pub folded: &'a str,
     pub script: Script,
+    /// Whether it was written with a capital.
+    pub capital: bool,
     /// The whole spelling of a word that is also given in its parts (`github` beside `git`, `hub`).
     pub joined: bool,
 }
@@ -219,7 +221,8 @@ impl Buffers {
             self.lower.extend(text.chars().flat_map(char::to_lowercase));
         }
         fold_into(&self.lower, &mut self.folded);
-        Word { lower: &self.lower, folded: &self.folded, script, joined }
+        let capital = text.starts_with(char::is_uppercase);
+        Word { lower: &self.lower, folded: &self.folded, script, capital, joined }
     }
 }
 

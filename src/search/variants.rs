@@ -9,7 +9,7 @@ pub(super) const GROUPS: &[&[&str]] = &[
     &["get", "fetch", "retrieve", "read", "show", "view", "obtain", "load"],
     &["list", "show", "get", "enumerate", "browse", "all"],
     &["search", "find", "query", "lookup", "locate", "discover"],
-    &["create", "add", "new", "make", "insert", "register"],
+    &["create", "add", "new", "make", "insert", "register", "open", "raise"],
     &["delete", "remove", "erase", "destroy", "drop", "discard"],
     &["update", "edit", "modify", "change", "set", "patch", "adjust", "replace"],
     &["send", "post", "submit", "publish", "share"],
@@ -32,8 +32,8 @@ pub(super) const GROUPS: &[&[&str]] = &[
     &["recommend", "suggest", "recommendation", "suggestion"],
     &["join", "merge", "combine"],
     // Abbreviations.
-    &["repo", "repository"],
-    &["pr", "pull", "mr"],
+    &["repo", "repository", "project"],
+    &["pr", "mr"],
     &["db", "database", "sql"],
     &["k8s", "kubernetes"],
     &["config", "configuration", "settings", "cfg"],
@@ -81,6 +81,15 @@ pub(super) const STOP_WORDS: &str = "a about am an and any are as at be been bei
     thanks that thats the their theirs them themselves then there theres these they theyre this those though through \
     to too toward towards under up upon us very via was we were weve what whats when where which while who whom \
     whose why will with within without would yes you youd your youre yours yourself";
+
+/// Words that hold English sentences together and that few other languages write. "To", "is", "do", "for" and "me" are
+/// words elsewhere too.
+pub(super) const FUNCTION_WORDS: &str = "about and any are can could does from how if its my of our please shall should \
+    some than that the their them then there these they this those were what when where which while who why with would \
+    you your";
+
+/// Function words of English that are words elsewhere too: a sign in numbers only.
+pub(super) const SHARED_FUNCTION_WORDS: &str = "a at be for had has have i id is it me of on to we";
 
 /// Words that most questions could have and few tools are about, whatever the catalogue's frequencies say: in a
 /// catalogue of fifty tools "already" is as rare as "invoice". They count [`super::RankerOptions::weak`] of a word.

@@ -1,5 +1,6 @@
 //! `describe_tool`: whole definitions, as the upstream gave them.
 
+use super::arguments::ArgumentSchema;
 use super::refusal::Refusal;
 use super::text::ObjectText;
 use super::{Stop, ToolReply, Toolbox, request, suggest};
@@ -57,10 +58,10 @@ impl Toolbox {
             };
             for tool in named.tools() {
                 definitions.push(tool.definition());
-                if let Some(reason) = self.schemas.of(tool).unchecked() {
+                if let Some(reason) = unchecked_reason(&self.schemas.of(tool)) {
                     let mut note = ObjectText::new();
                     note.text("name", name);
-                    note.text("reason", &reason.to_string());
+                    note.text("reason", &reason);
                     unchecked.push(note.finish());
                 }
             }
@@ -74,6 +75,15 @@ impl Toolbox {
             out.list("argumentsNotCheckedHere", &unchecked);
         }
         Ok(ToolReply::Own { text: out.finish(), is_error: definitions.is_empty() })
+    }
+}
+
+/// What of a tool's arguments is not checked before a call.
+fn unchecked_reason(schema: &ArgumentSchema) -> Option<String> {
+    match (schema.unchecked(), schema.skipped_patterns()) {
+        (Some(reason), _) => Some(reason.to_string()),
+        (None, 0) => None,
+        (None, count) => Some(format!("{count} of its patterns can't be checked in bounded time")),
     }
 }
 

@@ -142,6 +142,9 @@ impl Answer<'_> {
             out.raw("inputSchema", summary.schema.get());
             if !summary.trimmed.is_empty() {
                 out.texts("trimmed", &summary.trimmed);
+            } else if !summary.whole {
+                // Only words of descriptions are missing, so the call can be made as it is.
+                out.flag("shortened", true);
             }
         }
         self.shown.insert(tool.name(), schema.is_some() || shown == Some(true));

@@ -1,0 +1,59 @@
+//! The command line of `eval`.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::str::FromStr;
+use url::Url;
+
+/// Measure how well questions find their tools in a catalogue.
+#[derive(Debug, Clone, clap::Args)]
+pub struct EvalArgs {
+    /// A catalogue: JSON with `tools` as an MCP server lists them, or an array of tools.
+    #[arg(long, value_name = "FILE", required_unless_present = "upstream")]
+    pub catalog: Option<PathBuf>,
+    /// Instead of a file: an MCP server to list the tools of.
+    #[arg(long, value_name = "URL", conflicts_with = "catalog")]
+    pub upstream: Option<Url>,
+    /// The environment variable that holds the bearer token for --upstream.
+    #[arg(long, value_name = "NAME", default_value = "MCP_TOKEN")]
+    pub token_env: String,
+    /// Questions, one a line: `{"id", "query", "lang", "relevant": [names]}`, with `grades` (name to gain) where some
+    /// tools are better than others. An empty `relevant` means that no tool fits.
+    #[arg(long, value_name = "FILE")]
+    pub queries: PathBuf,
+    /// What finds meaning: `builtin`, `none` (words only), or the folder of a model2vec model.
+    #[arg(long, value_name = "EMBEDDER", default_value = "builtin")]
+    pub embedder: EmbedderChoice,
+    /// How many tools an answer has at most.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+    /// Write the answers, one a line: `{"id", "ranked": [names], "scores": [numbers]}`.
+    #[arg(long, value_name = "FILE")]
+    pub run_out: Option<PathBuf>,
+    /// Show for one question why each tool stands where it does, and measure nothing.
+    #[arg(long, value_name = "ID")]
+    pub explain: Option<String>,
+    /// Resamples of the questions for the 95% intervals; 0 leaves them out.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub resamples: usize,
+}
+
+/// Which embedder to use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EmbedderChoice {
+    Builtin,
+    None,
+    Folder(PathBuf),
+}
+
+impl FromStr for EmbedderChoice {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Ok(match text {
+            "builtin" => Self::Builtin,
+            "none" => Self::None,
+            folder => Self::Folder(PathBuf::from(folder)),
+        })
+    }
+}

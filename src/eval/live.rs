@@ -1,0 +1,39 @@
+//! A catalogue as an upstream lists it now, with a token from the environment.
+
+use super::EvalError;
+use crate::caller::{Caller, Salt};
+use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream};
+use bytes::Bytes;
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue};
+use std::num::NonZeroUsize;
+use std::time::Duration;
+use url::Url;
+
+/// All tools that the upstream lists for the token in the variable `token_env`; without one, for nobody.
+pub(super) async fn list(url: &Url, token_env: &str) -> Result<Vec<Bytes>, EvalError> {
+    let failed = |error: &dyn std::fmt::Display| EvalError::Upstream(error.to_string());
+    let mut headers = HeaderMap::new();
+    if let Ok(token) = std::env::var(token_env) {
+        let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
+        let value = value.map_err(|_| {
+            EvalError::Upstream(format!("{token_env} holds no token that a header can carry"))
+        })?;
+        headers.insert(AUTHORIZATION, value);
+    }
+    let caller = Caller::from_headers(&headers, &Salt::random()).map_err(|error| failed(&error))?;
+    let upstream = HttpUpstream::new(HttpUpstreamOptions {
+        url: url.clone(),
+        call_timeout: Duration::from_secs(60),
+        list_timeout: Duration::from_secs(60),
+        connect_timeout: Duration::from_secs(5),
+        response_bytes_max: 16 << 20,
+        listing_bytes_max: 64 << 20,
+        pages_max: 200,
+        tools_max: 20_000,
+        callers_max: NonZeroUsize::MIN,
+        ca_pem: None,
+    });
+    let upstream = upstream.map_err(|error| failed(&error))?;
+    upstream.list_tools(&caller).await.map(|listing| listing.tools).map_err(|error| failed(&error))
+}
