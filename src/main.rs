@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use toolsearch_proxy::app::{App, Listeners};
 use toolsearch_proxy::config::{Cli, Command, ServeArgs};
-use toolsearch_proxy::{demo, eval, telemetry};
+use toolsearch_proxy::{config, demo, eval, telemetry};
 
 /// Settings that can't be used.
 const EXIT_USAGE: u8 = 2;
@@ -22,10 +22,13 @@ fn main() -> ExitCode {
     };
     let exit = match Cli::parse().command {
         Command::Serve(args) => runtime.block_on(serve(*args)),
-        Command::Eval(args) => match runtime.block_on(eval::run(&args, &mut std::io::stdout())) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(EXIT_USAGE, &error.to_string()),
-        },
+        Command::Eval(args) => {
+            let token = config::variable(&args.token_env);
+            match runtime.block_on(eval::run(&args, token.as_deref(), &mut std::io::stdout())) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(EXIT_USAGE, &error.to_string()),
+            }
+        }
         Command::Demo(args) => match runtime.block_on(demo::run(args, stop_signal())) {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(1, &error.to_string()),

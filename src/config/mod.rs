@@ -260,6 +260,11 @@ pub struct ServeConfig {
     pub log_level: tracing::Level,
 }
 
+/// A variable whose name the operator chose; nothing else outside of the flags reads the environment.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// Everything that is wrong with the settings.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("\n"))]

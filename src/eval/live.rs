@@ -10,15 +10,13 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 use url::Url;
 
-/// All tools that the upstream lists for the token in the variable `token_env`; without one, for nobody.
-pub(super) async fn list(url: &Url, token_env: &str) -> Result<Vec<Bytes>, EvalError> {
+/// All tools that the upstream lists for the token; without one, for nobody.
+pub(super) async fn list(url: &Url, token: Option<&str>) -> Result<Vec<Bytes>, EvalError> {
     let failed = |error: &dyn std::fmt::Display| EvalError::Upstream(error.to_string());
     let mut headers = HeaderMap::new();
-    if let Ok(token) = std::env::var(token_env) {
+    if let Some(token) = token {
         let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
-        let value = value.map_err(|_| {
-            EvalError::Upstream(format!("{token_env} holds no token that a header can carry"))
-        })?;
+        let value = value.map_err(|_| EvalError::Upstream("no header can carry this token".to_owned()))?;
         headers.insert(AUTHORIZATION, value);
     }
     let caller = Caller::from_headers(&headers, &Salt::random()).map_err(|error| failed(&error))?;

@@ -49,17 +49,22 @@ pub enum EvalError {
     Model(#[from] ModelError),
 }
 
-/// The command. The report goes to `out`, progress to standard error when that is a terminal.
+/// The command. `token` is for `--upstream`. The report goes to `out`, progress to standard error when that is a
+/// terminal.
 ///
 /// # Errors
 ///
 /// [`EvalError`] when a file cannot be read or written, or is not what it should be, or the upstream gives no listing.
-pub async fn run(args: &EvalArgs, out: &mut (dyn Write + Send)) -> Result<(), EvalError> {
+pub async fn run(
+    args: &EvalArgs,
+    token: Option<&str>,
+    out: &mut (dyn Write + Send),
+) -> Result<(), EvalError> {
     let questions = Question::read_all(&args.queries)?;
     let ranker = Ranker::new(RankerOptions::default(), embedder(&args.embedder)?);
     let catalogue = match (&args.catalog, &args.upstream) {
         (Some(path), _) => Catalogue::read(path, &ranker)?,
-        (None, Some(url)) => Catalogue::new(live::list(url, &args.token_env).await?, &ranker),
+        (None, Some(url)) => Catalogue::new(live::list(url, token).await?, &ranker),
         (None, None) => return Err(EvalError::NoCatalogue),
     };
     evaluate(args, &ranker, &catalogue, &questions, out)
