@@ -4,23 +4,22 @@
 //! [`ServeArgs::check`] tells all of them at once. Nothing else reads the environment.
 
 mod page;
+mod problems;
 mod values;
 
 pub use page::configuration_page;
-use values::Placeholder;
 pub use values::{ByteSize, Seconds, Setting};
 
 use crate::catalog::WriteTools;
 use crate::eval::EvalArgs;
 use crate::telemetry::LogFormat;
-use clap::{Args, CommandFactory, Parser, Subcommand};
-use std::collections::BTreeSet;
-use std::fmt::Display;
+use clap::{Args, Parser, Subcommand};
+use problems::Problems;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::str::FromStr;
-use url::{Host, Url};
+use url::Url;
 
 /// Environment variables that start so are ours.
 pub const ENV_PREFIX: &str = "TOOLSEARCH_";
@@ -276,7 +275,7 @@ impl ServeArgs {
     /// # Errors
     /// All problems at once.
     pub fn check(self, env: impl IntoIterator<Item = String>) -> Result<ServeConfig, ConfigError> {
-        let mut problems = Problems(unknown_variables(env));
+        let mut problems = Problems::of(env);
         let Self { network, catalog, tools, limits, logs } = self;
         let upstream = problems.upstream(network.upstream, network.allow_plaintext_upstream);
         let listen = problems.take("--listen", network.listen);
@@ -331,86 +330,11 @@ impl ServeArgs {
     }
 }
 
-/// The problems found so far.
-struct Problems(Vec<String>);
-
-impl Problems {
-    fn add(&mut self, flag: &str, problem: impl Display) {
-        self.0.push(format!("{flag}: {problem}"));
-    }
-
-    /// The value, or a placeholder behind a problem, so that the remaining settings are still checked.
-    fn take<T: Placeholder>(&mut self, flag: &str, setting: Setting<T>) -> T {
-        setting.0.unwrap_or_else(|problem| {
-            self.add(flag, problem);
-            T::placeholder()
-        })
-    }
-
-    fn positive(&mut self, flag: &str, setting: Setting<Seconds>) -> Seconds {
-        if setting.0.as_ref().is_ok_and(|time| time.0.is_zero()) {
-            self.add(flag, "must be more than zero");
-        }
-        self.take(flag, setting)
-    }
-
-    fn upstream(&mut self, setting: Option<Setting<Url>>, allow_plaintext: bool) -> Url {
-        const FLAG: &str = "--upstream";
-        let Some(setting) = setting else {
-            self.add(FLAG, "is required: the URL of the MCP server with the many tools");
-            return Url::placeholder();
-        };
-        let url = self.take(FLAG, setting);
-        if !matches!(url.scheme(), "http" | "https") {
-            self.add(FLAG, "must start with https:// or http://");
-        } else if !url.username().is_empty() || url.password().is_some() {
-            self.add(FLAG, "must hold no user name or password: callers bring their own credentials");
-        } else if url.fragment().is_some() {
-            self.add(FLAG, "must have no # part");
-        } else if url.scheme() == "http" && !is_loopback(&url) && !allow_plaintext {
-            self.add(
-                FLAG,
-                "is http:// and not on this machine, so tokens would cross the network unencrypted; use https://, or \
-                 add --allow-plaintext-upstream where the network is trusted",
-            );
-        }
-        url
-    }
-
-    fn result(mut self, config: ServeConfig) -> Result<ServeConfig, ConfigError> {
-        self.0.sort();
-        if self.0.is_empty() { Ok(config) } else { Err(ConfigError(self.0)) }
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
-    }
-}
-
-/// A variable with our prefix that no flag reads is a typing error.
-fn unknown_variables(env: impl IntoIterator<Item = String>) -> Vec<String> {
-    let command = Cli::command();
-    let known: BTreeSet<String> = command
-        .get_subcommands()
-        .flat_map(|subcommand| subcommand.get_arguments())
-        .filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned))
-        .collect();
-    env.into_iter()
-        .filter(|name| name.starts_with(ENV_PREFIX) && !known.contains(name))
-        .map(|name| {
-            format!("{name}: no setting has this environment variable; see toolsearch-proxy serve --help")
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::problems::unknown_variables;
     use super::*;
+    use clap::CommandFactory;
 
     fn checked(args: &[&str]) -> Result<ServeConfig, Vec<String>> {
         let args = ["toolsearch-proxy", "serve"].iter().chain(args);

@@ -137,17 +137,19 @@ fn schemas_without_rules_take_every_object() {
     assert_eq!(ArgumentSchema::missing().unchecked(), Some(Unchecked::Missing));
 }
 
+/// A schema that is twice as much work with each level.
+fn doubling(levels: usize) -> String {
+    let mut definitions = serde_json::Map::new();
+    for level in 0..levels {
+        let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+        definitions.insert(format!("d{level}"), json!({"anyOf": [next, next]}));
+    }
+    definitions.insert(format!("d{levels}"), json!({"type": "string"}));
+    json!({"$defs": definitions, "properties": {"a": {"$ref": "#/$defs/d0"}}}).to_string()
+}
+
 #[test]
 fn every_schema_that_is_not_compiled_has_its_reason() {
-    let doubling = |levels: usize| {
-        let mut definitions = serde_json::Map::new();
-        for level in 0..levels {
-            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
-            definitions.insert(format!("d{level}"), json!({"anyOf": [next, next]}));
-        }
-        definitions.insert(format!("d{levels}"), json!({"type": "string"}));
-        json!({"$defs": definitions, "properties": {"a": {"$ref": "#/$defs/d0"}}}).to_string()
-    };
     let many = |count: usize| {
         let properties: serde_json::Map<_, _> =
             (0..count).map(|name| (format!("p{name}"), json!({}))).collect();
