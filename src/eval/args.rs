@@ -1,6 +1,7 @@
 //! The command line of `eval`.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use url::Url;
@@ -33,6 +34,12 @@ pub struct EvalArgs {
     /// Show for one question why each tool stands where it does, and measure nothing.
     #[arg(long, value_name = "ID")]
     pub explain: Option<String>,
+    /// Compare with the measures in this file, and fail when one has fallen.
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Write the measures to the baseline instead.
+    #[arg(long, requires = "baseline")]
+    pub update: bool,
     /// Resamples of the questions for the 95% intervals; 0 leaves them out.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub resamples: usize,
@@ -44,6 +51,17 @@ pub enum EmbedderChoice {
     Builtin,
     None,
     Folder(PathBuf),
+}
+
+impl fmt::Display for EmbedderChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Builtin => f.write_str("builtin"),
+            Self::None => f.write_str("none"),
+            // A model's measures are its own wherever its folder is.
+            Self::Folder(folder) => f.write_str(&folder.file_name().unwrap_or_default().to_string_lossy()),
+        }
+    }
 }
 
 impl FromStr for EmbedderChoice {

@@ -28,7 +28,7 @@ impl Measures {
     pub fn new(question: &Question, ranked: &[&str]) -> Self {
         let relevant = |name: &&str| question.relevant.iter().any(|relevant| relevant == name);
         let found = |k: usize| ranked.iter().take(k).filter(|name| relevant(name)).count() as f64;
-        let first = ranked.iter().position(|name| relevant(name));
+        let first = ranked.iter().position(relevant);
         let gains = ranked.iter().map(|name| question.gain(name));
         Self {
             recall: CUTS.map(|k| found(k) / question.relevant.len() as f64),

@@ -5,6 +5,7 @@
 //! grades; a question that nothing answers is right when the answer is empty. Not here: ranking.
 
 mod args;
+mod baseline;
 mod catalogue;
 mod explain;
 mod live;
@@ -39,6 +40,10 @@ pub enum EvalError {
     Catalogue { path: PathBuf, reason: String },
     #[error("{path}, line {line}, is not a question: {reason}")]
     Question { path: PathBuf, line: usize, reason: String },
+    #[error("{path} can't be used as a baseline: {reason}")]
+    Baseline { path: PathBuf, reason: String },
+    #[error("the ranking got worse than the baseline; --update accepts that:\n{}", .0.join("\n"))]
+    Fallen(Vec<String>),
     #[error("name a catalogue: --catalog FILE, or --upstream URL")]
     NoCatalogue,
     #[error("the upstream's tools can't be listed: {0}")]
@@ -115,7 +120,11 @@ pub fn evaluate(
         write_run(path, catalogue, questions, &answers)?;
     }
     let report = Report::new(catalogue, questions, &answers, args.resamples);
-    report.write(out).map_err(EvalError::Report)
+    report.write(out).map_err(EvalError::Report)?;
+    match &args.baseline {
+        Some(path) => baseline::hold(&report, &args.embedder.to_string(), path, args.update),
+        None => Ok(()),
+    }
 }
 
 /// One line a question: `{"id", "ranked": [names], "scores": [..]}`.

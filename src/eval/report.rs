@@ -41,6 +41,26 @@ impl Group {
         }
     }
 
+    /// How many questions have an answer.
+    pub fn answerable(&self) -> usize {
+        self.answerable.len()
+    }
+
+    /// How many of those were answered with nothing.
+    pub fn refused_wrongly(&self) -> usize {
+        self.refused_wrongly
+    }
+
+    /// How many questions have no answer.
+    pub fn unanswerable(&self) -> usize {
+        self.unanswerable
+    }
+
+    /// How many of those were answered with nothing.
+    pub fn refused_rightly(&self) -> usize {
+        self.refused_rightly
+    }
+
     /// The mean measures of the questions that have an answer.
     pub fn mean(&self) -> Measures {
         Measures::mean(&self.answerable)
