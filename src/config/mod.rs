@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn every_default_works() {
+    fn m4_every_default_works_and_listens_on_loopback() {
         let config = checked(&["--upstream", "https://gateway.example/mcp/all"]).unwrap();
         assert_eq!(config.catalog_ttl.0.as_secs(), 600);
         assert_eq!(config.max_response_bytes.0, 16 * 1024 * 1024);

@@ -11,6 +11,7 @@ mod connections;
 mod http;
 mod login;
 mod process;
+mod rules;
 mod support;
 mod tidy;
 mod tools;
