@@ -194,6 +194,7 @@ fn endpoint_options(config: &ServeConfig) -> EndpointOptions {
         origins: OriginPolicy {
             is_loopback,
             hosts: config.allowed_hosts.clone(),
+            public_host: config.public_url.as_ref().and_then(|url| url.host_str()).map(str::to_owned),
             origins: config.allowed_origins.clone(),
         },
         public_url,

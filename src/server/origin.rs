@@ -11,6 +11,8 @@ pub struct OriginPolicy {
     pub is_loopback: bool,
     /// Accepted hosts, with or without a port; `*` accepts any. Empty means the default.
     pub hosts: Vec<String>,
+    /// The host that clients dial by the operator's word, accepted beside the others.
+    pub public_host: Option<String>,
     /// Accepted origins beside the default, for instance `https://app.example`.
     pub origins: Vec<String>,
 }
@@ -37,6 +39,9 @@ impl OriginPolicy {
     }
 
     fn accepts_host(&self, host: &str) -> bool {
+        if self.public_host.as_ref().is_some_and(|public| public.eq_ignore_ascii_case(without_port(host))) {
+            return true;
+        }
         if self.hosts.is_empty() {
             return !self.is_loopback || is_loopback_name(without_port(host));
         }
@@ -95,6 +100,15 @@ mod tests {
         {
             assert_eq!(check(&policy, "localhost", Some(origin)), Err(OriginFault::Origin), "{origin}");
         }
+    }
+
+    #[test]
+    fn the_host_that_clients_dial_is_accepted_on_loopback_too() {
+        let public_host = Some("gw.example".to_owned());
+        let policy = OriginPolicy { is_loopback: true, public_host, ..OriginPolicy::default() };
+        assert_eq!(check(&policy, "GW.example:443", None), Ok(()));
+        assert_eq!(check(&policy, "localhost", None), Ok(()));
+        assert_eq!(check(&policy, "evil.example", None), Err(OriginFault::Host));
     }
 
     #[test]

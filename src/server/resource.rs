@@ -4,6 +4,7 @@
 //! Source: RFC 9728. Clients refuse metadata whose `resource` is not the URL that they dialled.
 
 use super::Server;
+use super::routes::is_endpoint;
 use crate::mcp::{Object, with_resource_metadata};
 use crate::upstream::UpstreamError;
 use axum::extract::{Path, State};
@@ -75,7 +76,10 @@ async fn metadata(server: &Server, headers: &HeaderMap, path: &str) -> Response 
     if let Err(fault) = server.options.origins.check(headers) {
         return super::respond::Rejection::Origin(fault).into_response();
     }
-    let Some(resource) = server.options.public_url.resource(headers.get(HOST), path) else {
+    let resource = server.options.public_url.resource(headers.get(HOST), path);
+    let Some(resource) =
+        resource.filter(|resource| path == "/" || path == resource.path() || is_endpoint(path))
+    else {
         return StatusCode::NOT_FOUND.into_response();
     };
     match server.upstream.resource_metadata().await {
@@ -90,10 +94,11 @@ async fn metadata(server: &Server, headers: &HeaderMap, path: &str) -> Response 
     }
 }
 
-/// The upstream's document with our resource in it; `None` when it is no JSON object.
+/// The upstream's document with our resource in it. Its signed form names the upstream's, so it is left out; `None` when it is no JSON object.
 fn with_resource(document: &[u8], resource: &Url) -> Option<String> {
     let Object(mut members): Object<BTreeMap<String, Box<RawValue>>> =
         serde_json::from_slice(document).ok()?;
+    members.remove("signed_metadata");
     members.insert("resource".to_owned(), serde_json::value::to_raw_value(resource.as_str()).ok()?);
     serde_json::to_string(&members).ok()
 }
@@ -132,7 +137,7 @@ mod tests {
     #[test]
     fn only_the_resource_of_the_metadata_changes() {
         let resource = Url::parse("https://gw.example/mcp/search").unwrap();
-        let document = br#"{"resource":"https://up","authorization_servers":["https://as"],"x":1e400}"#;
+        let document = br#"{"resource":"https://up","signed_metadata":"e.y.J","authorization_servers":["https://as"],"x":1e400}"#;
         assert_eq!(
             with_resource(document, &resource).unwrap(),
             r#"{"authorization_servers":["https://as"],"resource":"https://gw.example/mcp/search","x":1e400}"#

@@ -180,7 +180,7 @@ async fn refused_credentials_end_a_batch_and_a_refused_call_only_itself() {
 async fn m16_a_missing_capability_is_relayed_to_a_modern_client_and_explained_to_an_older_one() {
     let (upstream, app) = shop();
     let data = Some(r#"{"requiredCapabilities":{"sampling":{}}}"#.to_owned());
-    let failure = RpcFailure { code: -32021, message: "needs sampling".to_owned(), data };
+    let failure = RpcFailure { http_status: 400, code: -32021, message: "needs sampling".to_owned(), data };
     upstream.answers("read", Err(UpstreamError::Rpc(failure)));
     let answer = app.caller("alice").modern().call_read("read", "{}").await;
     insta::assert_snapshot!(format!("{} {}", answer.status, answer.text()), @r#"400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"needs sampling","data":{"requiredCapabilities":{"sampling":{}}}}}"#);

@@ -99,7 +99,7 @@ mod tests {
 
     fn rpc(code: i64, data: Option<&str>) -> Result<ServerFacts, UpstreamError> {
         let (message, data) = (String::new(), data.map(str::to_owned));
-        Err(UpstreamError::Rpc(RpcFailure { code, message, data }))
+        Err(UpstreamError::Rpc(RpcFailure { http_status: 200, code, message, data }))
     }
 
     #[test]

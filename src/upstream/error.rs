@@ -17,6 +17,8 @@ pub struct Challenge {
 /// A JSON-RPC error of the upstream.
 #[derive(Clone, Debug)]
 pub struct RpcFailure {
+    /// The HTTP status that it came with.
+    pub http_status: u16,
     /// The upstream's code.
     pub code: i64,
     /// The upstream's text: for the caller, never for a log.
@@ -29,6 +31,11 @@ impl RpcFailure {
     /// Whether the upstream does not know the tool or does not like the arguments.
     pub fn is_invalid_params(&self) -> bool {
         self.code == code::INVALID_PARAMS
+    }
+
+    /// Whether the upstream turned the message away before it looked at what it asks for.
+    fn is_of_the_transport(&self) -> bool {
+        matches!(self.http_status, 400 | 404 | 405) && !self.is_invalid_params()
     }
 
     /// Whether the upstream missed a header that the tool's schema asks for.
@@ -88,16 +95,36 @@ impl UpstreamError {
             | Self::NoCommonVersion
             | Self::NotSent(_) => true,
             Self::Status(status) => matches!(status, 400 | 404 | 405 | 406 | 413 | 415 | 429),
-            Self::Rpc(failure) => matches!(
-                failure.code,
-                code::PARSE_ERROR
-                    | code::INVALID_REQUEST
-                    | code::METHOD_NOT_FOUND
-                    | code::INVALID_PARAMS
-                    | code::HEADER_MISMATCH
-                    | code::MISSING_CAPABILITY
-                    | code::UNSUPPORTED_VERSION
-            ),
+            Self::Rpc(failure) => {
+                failure.is_of_the_transport()
+                    || matches!(
+                        failure.code,
+                        code::PARSE_ERROR
+                            | code::INVALID_REQUEST
+                            | code::METHOD_NOT_FOUND
+                            | code::INVALID_PARAMS
+                            | code::HEADER_MISMATCH
+                            | code::MISSING_CAPABILITY
+                            | code::UNSUPPORTED_VERSION
+                    )
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether an upstream of the era that was spoken would hardly answer so: it may have changed since it was asked.
+    pub(super) fn is_unlike_its_era(&self) -> bool {
+        match self {
+            Self::Status(status) => matches!(status, 400 | 404 | 405 | 406 | 415),
+            Self::Rpc(failure) => {
+                matches!(failure.http_status, 400 | 404 | 405)
+                    || matches!(
+                        failure.code,
+                        code::INVALID_REQUEST | code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION
+                    )
+            }
+            Self::Invalid(_) | Self::NoCommonVersion | Self::SessionLost => true,
+            Self::NotSent(error) => error.is_unlike_its_era(),
             _ => false,
         }
     }

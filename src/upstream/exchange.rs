@@ -4,7 +4,7 @@ use super::body::Messages;
 use super::error::{Challenge, RpcFailure, UpstreamError};
 use super::{Listening, wire};
 use crate::caller::Caller;
-use crate::mcp::{self, Answer, Era, Message, ProtocolVersion, names};
+use crate::mcp::{self, Answer, Era, Message, ProtocolVersion, code, names};
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -79,21 +79,17 @@ impl Wire {
         let bytes_max = if failed { ERROR_BYTES_MAX.min(request.bytes_max) } else { request.bytes_max };
         let messages = Messages::new(response, bytes_max);
         let answer = match messages {
-            Ok(messages) => self.answer(caller, &request, messages, &id, failed).await,
+            Ok(messages) => self.answer(caller, &request, messages, &id, status).await,
             Err(error) => Err(error),
         };
         unfinished.finish();
         match answer {
+            Err(error) if request.session.is_some() && is_lost_session(&error, status.as_u16()) => {
+                Err(UpstreamError::SessionLost)
+            }
             // Whatever was wrong with the body, the status says more.
             Err(UpstreamError::Cut | UpstreamError::Invalid(_) | UpstreamError::TooLarge(_)) if failed => {
-                Err(if status.as_u16() == 404 && request.session.is_some() {
-                    UpstreamError::SessionLost
-                } else {
-                    UpstreamError::Status(status.as_u16())
-                })
-            }
-            Err(UpstreamError::Rpc(_)) if status.as_u16() == 404 && request.session.is_some() => {
-                Err(UpstreamError::SessionLost)
+                Err(UpstreamError::Status(status.as_u16()))
             }
             answer => answer.map(|result| Reply { result, session }),
         }
@@ -144,14 +140,16 @@ impl Wire {
         request: &Request<'_>,
         mut messages: Messages,
         id: &str,
-        failed: bool,
+        status: http::StatusCode,
     ) -> Result<Bytes, UpstreamError> {
+        let failed = !status.is_success();
         while let Some(text) = messages.next().await? {
             let message = parse(&text)?;
             match mcp::parse_answer(&message, id, failed && !messages.is_stream()) {
                 Some(Answer::Result(result)) => return Ok(text.slice_ref(result.get().as_bytes())),
                 Some(Answer::Error(error)) => {
                     return Err(UpstreamError::Rpc(RpcFailure {
+                        http_status: status.as_u16(),
                         code: error.code,
                         message: error.message.into_owned(),
                         data: error.data.map(|data| data.get().to_owned()),
@@ -237,6 +235,19 @@ fn challenge(response: &reqwest::Response) -> UpstreamError {
         status: response.status().as_u16(),
         www_authenticate: response.headers().get_all(WWW_AUTHENTICATE).iter().cloned().collect(),
     })
+}
+
+/// Whether a failed request with a session means that the upstream no longer knows it. The specification says 404;
+/// servers in the wild answer 400 with a general code, or with no JSON-RPC at all.
+fn is_lost_session(error: &UpstreamError, status: u16) -> bool {
+    match (status, error) {
+        (404, _) => true,
+        (400, UpstreamError::Rpc(failure)) => {
+            matches!(failure.code, -32_001 | -32_000 | code::INVALID_REQUEST)
+        }
+        (400, UpstreamError::Cut | UpstreamError::Invalid(_)) => true,
+        _ => false,
+    }
 }
 
 /// Whether a message is a notification that the client asked for: progress under its token, or a log message.

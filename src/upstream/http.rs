@@ -7,9 +7,7 @@ use super::metadata::MetadataLocation;
 use super::session::{Session, Sessions};
 use super::{Listing, ToolCall, Upstream, wire};
 use crate::caller::Caller;
-use crate::mcp::{
-    Era, ProtocolVersion, ResultType, TraceContext, code, encode_header_text, from_object, names,
-};
+use crate::mcp::{Era, ProtocolVersion, ResultType, TraceContext, encode_header_text, from_object, names};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::{HeaderName, HeaderValue};
@@ -85,11 +83,10 @@ impl HttpUpstream {
             }
         }
         let listed = self.list_legacy(caller, deadline).await;
-        if matches!(
-            &listed,
-            Err(UpstreamError::Status(_) | UpstreamError::Invalid(_) | UpstreamError::Rpc(_))
-        ) {
-            self.era.forget();
+        match &listed {
+            Ok(_) => self.era.set(Era::Legacy),
+            Err(error) if error.is_unlike_its_era() => self.era.forget(),
+            Err(_) => {}
         }
         listed
     }
@@ -120,7 +117,11 @@ impl HttpUpstream {
                 .map_err(|_| UpstreamError::Invalid("its server/discover result can't be read"))
         });
         let verdict = era::judge(facts)?;
-        self.era.set(if verdict == Verdict::Legacy { Era::Legacy } else { Era::Modern });
+        // A refusal in any form reads as legacy, one meant for this caller alone too. It is remembered, for all callers,
+        // once a handshake or a listing has proved it.
+        if verdict != Verdict::Legacy {
+            self.era.set(Era::Modern);
+        }
         Ok(verdict)
     }
 
@@ -201,9 +202,7 @@ impl HttpUpstream {
             Era::Modern => self.call_modern(caller, call, deadline).await,
             Era::Legacy => self.call_legacy(caller, call, deadline).await,
         };
-        if matches!(&result, Err(UpstreamError::Status(400 | 404 | 405)))
-            || matches!(&result, Err(UpstreamError::Rpc(failure)) if failure.code == code::UNSUPPORTED_VERSION)
-        {
+        if result.as_ref().is_err_and(UpstreamError::is_unlike_its_era) {
             self.era.forget();
         }
         let result = result?;
@@ -238,6 +237,7 @@ impl HttpUpstream {
     ) -> Result<Bytes, UpstreamError> {
         let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await;
         let session = session.map_err(UpstreamError::before_call)?;
+        self.era.set(Era::Legacy);
         let params = wire::call_params(call, wire::legacy_meta(&call.trace, call.listening).as_deref());
         let mut request = self.request("tools/call", &params, deadline)?;
         request.version = session.version;

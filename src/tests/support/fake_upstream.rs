@@ -26,7 +26,7 @@ pub(crate) fn challenge(status: u16) -> UpstreamError {
 
 /// A JSON-RPC error of the upstream.
 pub(crate) fn rpc_failure(code: i64, message: &str) -> UpstreamError {
-    UpstreamError::Rpc(RpcFailure { code, message: message.to_owned(), data: None })
+    UpstreamError::Rpc(RpcFailure { http_status: 200, code, message: message.to_owned(), data: None })
 }
 
 /// A call that reached the upstream.
