@@ -62,7 +62,7 @@ impl Ranker {
             lexical: found.lexical.scores[position],
             bound: found.lexical.bound,
             evidence: found.evidence,
-            fits: found.evidence.suffices(&self.options.floor),
+            fits: found.evidence.suffices(&self.options.floor, index.len()),
             terms,
         }
     }

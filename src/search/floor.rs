@@ -36,13 +36,17 @@ impl Evidence {
         Self { cosine, known, answered: best / index.idf_unknown(), english }
     }
 
-    /// Whether it is enough.
-    pub(super) fn suffices(&self, floor: &FloorOptions) -> bool {
+    /// Whether it is enough in a catalogue of `documents` tools.
+    pub(super) fn suffices(&self, floor: &FloorOptions, documents: usize) -> bool {
         let words = floor.known * self.known + floor.answered * self.answered;
+        let larger = (f64::from(documents.max(1) as u32) / USUAL_DOCUMENTS).ln() as f32;
         match self.cosine {
-            Some(cosine) if self.english => cosine + words >= floor.english,
-            Some(cosine) => cosine >= floor.other,
-            None => words >= floor.words,
+            Some(cosine) if self.english => cosine + words >= floor.english + floor.growth * larger,
+            Some(cosine) => cosine >= floor.other + floor.other_growth * larger,
+            None => words >= floor.words + floor.growth * larger,
         }
     }
 }
+
+/// The size of catalogue that the floors are stated for.
+const USUAL_DOCUMENTS: f64 = 100.0;

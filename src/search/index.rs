@@ -16,7 +16,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::size_of;
 use std::sync::Arc;
 
-use super::document::{AnalyzedDocument, DocumentTerm, FIELDS};
+use super::document::{AnalyzedDocument, DocumentTerm, FIELDS, Field};
 use super::options::{FieldOptions, RankerOptions};
 use super::vectors::{QueryVector, biased, inverse_norm};
 
@@ -83,12 +83,13 @@ impl Index {
         let mut impacts = vec![0.0; total as usize];
         for (position, document) in documents.iter().enumerate() {
             let scales = field_scales(options, document, &means);
+            let plainness = plainness(document);
             for term in &document.terms {
                 let id = terms[&term.term] as usize;
                 let place = next[id] as usize;
                 next[id] += 1;
                 posting_documents[place] = position as u32;
-                impacts[place] = impact(options.k1, term, &scales);
+                impacts[place] = plainness * impact(options.k1, term, &scales);
             }
         }
         let idf = counts.iter().map(|&df| idf(documents.len(), df)).collect();
@@ -218,6 +219,16 @@ const TF_MAX: u8 = 3;
 fn impact(k1: f32, term: &DocumentTerm, scales: &[f32; FIELDS]) -> f32 {
     let tf: f32 = term.tf.iter().zip(scales).map(|(&tf, scale)| f32::from(tf.min(TF_MAX)) * scale).sum();
     tf / (k1 + tf)
+}
+
+/// A name and a description of more words than this are a list of words to be found by, or a manual; either way each
+/// word says less of what the tool is for.
+const PLAIN_WORDS_MAX: u16 = 120;
+
+fn plainness(document: &AnalyzedDocument) -> f32 {
+    let fields = [Field::Name, Field::Title, Field::Lead, Field::Body];
+    let words: u16 = fields.iter().map(|&field| document.lengths[field as usize]).sum();
+    f32::from(PLAIN_WORDS_MAX) / f32::from(words.max(PLAIN_WORDS_MAX))
 }
 
 /// What one occurrence in each field of a document counts.

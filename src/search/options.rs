@@ -70,12 +70,16 @@ pub struct FloorOptions {
     pub known: f32,
     /// What the best document's words count.
     pub answered: f32,
-    /// The least evidence for a query in English, the language of nearly all tools.
+    /// The least evidence for a query in English, the language of nearly all tools, in a catalogue of 100 tools.
     pub english: f32,
-    /// The least cosine for a query in another language, or of names and numbers only.
+    /// The least cosine for a query in another language, or of names and numbers only, likewise.
     pub other: f32,
-    /// The least evidence without vectors.
+    /// The least evidence without vectors, likewise.
     pub words: f32,
+    /// How much more is needed for each time the catalogue is e times larger: more tools answer more words by chance.
+    pub growth: f32,
+    /// Likewise for `other`.
+    pub other_growth: f32,
 }
 
 impl Default for RankerOptions {
@@ -84,9 +88,9 @@ impl Default for RankerOptions {
         Self {
             fields: [
                 field(1.5, 0.0),
-                field(2.2, 0.5),
+                field(2.2, 0.75),
                 field(2.0, 0.3),
-                field(1.4, 0.5),
+                field(1.4, 0.6),
                 field(0.35, 0.75),
                 field(0.2, 0.75),
                 field(0.3, 0.5),
@@ -108,7 +112,15 @@ impl Default for RankerOptions {
                 parameters: 0.2,
             },
             fusion: FusionOptions { semantic: 0.6, best: 0.7, sentence: 0.6 },
-            floor: FloorOptions { known: 0.5, answered: 1.5, english: 0.95, other: 0.22, words: 0.5 },
+            floor: FloorOptions {
+                known: 0.4,
+                answered: 1.5,
+                english: 0.5,
+                other: 0.13,
+                words: 0.1,
+                growth: 0.22,
+                other_growth: 0.04,
+            },
         }
     }
 }

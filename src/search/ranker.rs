@@ -133,7 +133,7 @@ impl Ranker {
 
     pub(super) fn answer(&self, found: &Found, index: &Index, limit: usize) -> Vec<u32> {
         let order: &[u32] =
-            if found.evidence.suffices(&self.options.floor) { &found.fused.order } else { &[] };
+            if found.evidence.suffices(&self.options.floor, index.len()) { &found.fused.order } else { &[] };
         pick::pick(index, &found.named, order, limit)
     }
 

@@ -154,17 +154,18 @@ fn dot(query: &[i16], vector: &[u8]) -> i32 {
     let (query_blocks, query_rest) = query.as_chunks::<BLOCK>();
     let (vector_blocks, vector_rest) = vector.as_chunks::<BLOCK>();
     let mut wide = [0_i16; BLOCK];
-    // Two sums, so that one addition need not wait for the other.
-    let (mut first, mut second) = (0, 0);
+    // Two sums, so that one addition need not wait for the other. Neither can overflow, and checks for it would keep
+    // the compiler from using wide instructions.
+    let (mut first, mut second) = (0_i32, 0_i32);
     for (query, vector) in query_blocks.iter().zip(vector_blocks) {
         for (wide, &narrow) in wide.iter_mut().zip(vector) {
             *wide = i16::from(narrow);
         }
         for j in 0..BLOCK / 2 {
-            first += i32::from(query[j]) * i32::from(wide[j]);
+            first = first.wrapping_add(i32::from(query[j]).wrapping_mul(i32::from(wide[j])));
         }
         for j in BLOCK / 2..BLOCK {
-            second += i32::from(query[j]) * i32::from(wide[j]);
+            second = second.wrapping_add(i32::from(query[j]).wrapping_mul(i32::from(wide[j])));
         }
     }
     let rest = query_rest.iter().zip(vector_rest).map(|(&a, &b)| i32::from(a) * i32::from(b));

