@@ -1,5 +1,7 @@
-"""A client built on the official Python SDK, worked through stdin and stdout: one JSON order a line in, one JSON answer
-a line out. What is right or wrong is decided by the harness; this file only carries what the SDK delivers.
+"""A client built on a Python SDK, worked through stdin and stdout: one JSON order a line in, one JSON answer a line
+out. What is right or wrong is decided by the harness; this file only carries what the SDK delivers.
+
+Usage: python.py mcp|fastmcp
 """
 
 import json
@@ -9,34 +11,107 @@ from contextlib import AsyncExitStack
 import anyio
 import anyio.to_thread
 import httpx2
-from mcp import Client
+import mcp
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import ElicitResult
 
 
 def plain(model) -> dict:
     return model.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
+class Connection:
+    """What the driver's SDK makes of a connection. `notes` holds what came beside the last call's result."""
+
+    def __init__(self, order: dict, hooks: dict) -> None:
+        self.order = order
+        self.http = {"timeout": 30, "event_hooks": hooks}
+        if "token" in order:
+            self.http["headers"] = {"Authorization": f"Bearer {order['token']}"}
+        self.notes: dict[str, list] = {}
+
+    async def progressed(self, progress, total, message) -> None:
+        self.notes["progress"].append({"progress": progress, "total": total, "message": message})
+
+    async def logged(self, params) -> None:
+        if self.notes:
+            self.notes["logs"].append({"level": params.level, "data": params.data})
+
+    def answered(self, message: str) -> dict:
+        if self.notes:
+            self.notes["questions"].append(message)
+        return self.order.get("answer", {})
+
+    async def call(self, order: dict) -> dict:
+        if not order.get("noted"):
+            return plain(await self.called(order["name"], order["arguments"]))
+        self.notes = {"progress": [], "logs": [], "questions": []}
+        options = {"meta": order.get("meta"), self.progress_option: self.progressed}
+        result = plain(await self.called(order["name"], order["arguments"], **options))
+        notes, self.notes = self.notes, {}
+        return {"result": result, **notes}
+
+
+class Mcp(Connection):
+    """The official SDK."""
+
+    progress_option = "progress_callback"
+
+    async def opened(self, stack: AsyncExitStack) -> mcp.Client:
+        async def elicited(_, params) -> ElicitResult:
+            return ElicitResult(action="accept", content=self.answered(params.message))
+
+        http = await stack.enter_async_context(httpx2.AsyncClient(**self.http))
+        transport = streamable_http_client(self.order["url"], http_client=http)
+        mode = self.order["mode"]
+        client = mcp.Client(transport, mode=mode, elicitation_callback=elicited, logging_callback=self.logged)
+        self.client = await stack.enter_async_context(client)
+        self.page, self.called = self.client.list_tools, self.client.call_tool
+        return self.client
+
+
+class FastMcp(Connection):
+    """The client of PyPI `fastmcp`."""
+
+    progress_option = "progress_handler"
+
+    async def opened(self, stack: AsyncExitStack):
+        # Takes seconds, so only those who use it wait for it.
+        import fastmcp
+        from fastmcp.client.transports import StreamableHttpTransport
+
+        async def elicited(message, *_) -> dict:
+            return self.answered(message)
+
+        def http(**options) -> httpx2.AsyncClient:
+            return httpx2.AsyncClient(**{**options, **self.http})
+
+        transport = StreamableHttpTransport(self.order["url"], httpx_client_factory=http)
+        mode = self.order["mode"]
+        client = fastmcp.Client(transport, mode=mode, elicitation_handler=elicited, log_handler=self.logged)
+        self.client = await stack.enter_async_context(client)
+        self.page, self.called = self.client.list_tools_mcp, self.client.call_tool_mcp
+        return self.client
+
+
 class Driver:
     def __init__(self, stack: AsyncExitStack) -> None:
         self.stack = stack
-        self.clients: dict[str, Client] = {}
+        self.connections: dict[str, Connection] = {}
         self.last_response: dict = {}
 
     async def noted(self, response: httpx2.Response) -> None:
-        """The SDK does not tell the HTTP status of a failure, so it is noted on the way."""
+        """The SDKs do not tell the HTTP status of a failure, so it is noted on the way."""
         self.last_response = {"status": response.status_code, "challenge": response.headers.get("www-authenticate")}
 
     async def connect(self, order: dict) -> dict:
         """`mode` is legacy, auto or a pinned version."""
-        headers = {"Authorization": f"Bearer {order['token']}"} if "token" in order else {}
-        http = httpx2.AsyncClient(headers=headers, timeout=30, event_hooks={"response": [self.noted]})
+        kind = {"mcp": Mcp, "fastmcp": FastMcp}[sys.argv[1]]
+        connection = kind(order, {"response": [self.noted]})
         async with AsyncExitStack() as attempt:
-            await attempt.enter_async_context(http)
-            transport = streamable_http_client(order["url"], http_client=http)
-            client = await attempt.enter_async_context(Client(transport, mode=order["mode"]))
+            client = await connection.opened(attempt)
             self.stack.push_async_exit(attempt.pop_all())
-        self.clients[order["as"]] = client
+        self.connections[order["as"]] = connection
         return {
             "protocolVersion": client.protocol_version,
             "serverInfo": plain(client.server_info) if client.server_info else None,
@@ -44,16 +119,16 @@ class Driver:
         }
 
     async def list(self, order: dict) -> list:
-        client = self.clients[order["as"]]
-        page = await client.list_tools()
+        connection = self.connections[order["as"]]
+        page = await connection.page()
         tools = list(page.tools)
         while page.next_cursor is not None:
-            page = await client.list_tools(cursor=page.next_cursor)
+            page = await connection.page(cursor=page.next_cursor)
             tools += page.tools
         return [plain(tool) for tool in tools]
 
     async def call(self, order: dict) -> dict:
-        return plain(await self.clients[order["as"]].call_tool(order["name"], order["arguments"]))
+        return await self.connections[order["as"]].call(order)
 
 
 def leaves(error: BaseException) -> list[BaseException]:

@@ -11,20 +11,36 @@ const sdk = process.argv[2];
 const thirdParty = createRequire(path.join(process.env.THIRD_PARTY, 'package.json'));
 const identity = { name: `e2e-${sdk}`, version: '1.0.0' };
 
-// `mode` is legacy, auto or a pinned version; the older SDK knows the handshake only.
-function open(url, mode, init) {
+// `mode` is legacy, auto or a pinned version; the older SDK knows the handshake only, and no multi-round calls.
+function open({ url, mode, answer = {} }, init, notes) {
   if (sdk === 'client') {
     const { Client, StreamableHTTPClientTransport } = thirdParty('@modelcontextprotocol/client');
     const negotiation = mode === 'auto' ? mode : { pin: mode };
-    const client = new Client(identity, mode === 'legacy' ? {} : { versionNegotiation: { mode: negotiation } });
-    return { client, transport: new StreamableHTTPClientTransport(new URL(url), init) };
+    const client = new Client(identity, {
+      capabilities: { elicitation: {} },
+      ...(mode === 'legacy' ? {} : { versionNegotiation: { mode: negotiation } }),
+    });
+    client.setRequestHandler('elicitation/create', async ({ params }) => {
+      notes.questions.push(params.message);
+      return { action: 'accept', content: answer };
+    });
+    client.setNotificationHandler('notifications/message', ({ params }) => notes.logs.push(logged(params)));
+    const call = (params, options) => client.callTool(params, options);
+    return { client, call, transport: new StreamableHTTPClientTransport(new URL(url), init) };
   }
   const { Client } = thirdParty('@modelcontextprotocol/sdk/client/index.js');
   const { StreamableHTTPClientTransport } = thirdParty('@modelcontextprotocol/sdk/client/streamableHttp.js');
-  return { client: new Client(identity), transport: new StreamableHTTPClientTransport(new URL(url), init) };
+  const { LoggingMessageNotificationSchema } = thirdParty('@modelcontextprotocol/sdk/types.js');
+  const client = new Client(identity);
+  client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => notes.logs.push(logged(params)));
+  const call = (params, options) => client.callTool(params, undefined, options);
+  return { client, call, transport: new StreamableHTTPClientTransport(new URL(url), init) };
 }
 
-const clients = new Map();
+const logged = ({ level, data }) => ({ level, data });
+const none = () => ({ progress: [], logs: [], questions: [] });
+
+const connections = new Map();
 let lastResponse = {};
 
 // The SDKs do not all tell the HTTP status of a failure, so it is noted on the way.
@@ -35,11 +51,12 @@ async function noted(input, init) {
 }
 
 const orders = {
-  async connect({ as, url, token, mode }) {
-    const headers = token === undefined ? {} : { Authorization: `Bearer ${token}` };
-    const { client, transport } = open(url, mode, { requestInit: { headers }, fetch: noted });
+  async connect(order) {
+    const headers = order.token === undefined ? {} : { Authorization: `Bearer ${order.token}` };
+    const notes = none();
+    const { client, call, transport } = open(order, { requestInit: { headers }, fetch: noted }, notes);
     await client.connect(transport);
-    clients.set(as, client);
+    connections.set(order.as, { client, call, notes });
     return {
       protocolVersion: client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion,
       serverInfo: client.getServerVersion(),
@@ -50,14 +67,21 @@ const orders = {
     const tools = [];
     let cursor;
     do {
-      const page = await clients.get(as).listTools(cursor === undefined ? undefined : { cursor });
+      const page = await connections.get(as).client.listTools(cursor === undefined ? undefined : { cursor });
       tools.push(...page.tools);
       cursor = page.nextCursor;
     } while (cursor !== undefined);
     return tools;
   },
-  async call({ as, name, arguments: args }) {
-    return clients.get(as).callTool({ name, arguments: args });
+  async call({ as, name, arguments: args, noted, meta }) {
+    const { call, notes } = connections.get(as);
+    if (!noted) {
+      return call({ name, arguments: args });
+    }
+    Object.assign(notes, none());
+    const params = { name, arguments: args, ...(meta === undefined ? {} : { _meta: meta }) };
+    const result = await call(params, { onprogress: (progress) => notes.progress.push(progress) });
+    return { result, ...notes };
   },
 };
 
@@ -81,7 +105,7 @@ async function main() {
     }
     process.stdout.write(`${JSON.stringify(answer)}\n`);
   }
-  await Promise.allSettled([...clients.values()].map((client) => client.close()));
+  await Promise.allSettled([...connections.values()].map(({ client }) => client.close()));
   process.exit(0);
 }
 

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use crate::aside;
 use crate::checks::{
     Checked, answer, any_answer, ensure, five_tools, names, nearest, problem_pointers, refusal, same,
     same_result,
@@ -34,8 +35,15 @@ pub struct Session<'a> {
     pub direct_mode: &'static str,
 }
 
-/// The cases that fit the fixture, in the order in which they run.
-pub fn all(fixture: &Fixture) -> Vec<Case> {
+/// The eras on both sides of the proxy.
+#[derive(Clone, Copy)]
+pub struct Across {
+    pub is_modern_client: bool,
+    pub is_modern_upstream: bool,
+}
+
+/// The cases that fit the fixture and the eras, in the order in which they run.
+pub fn all(fixture: &Fixture, across: Across) -> Vec<Case> {
     let mut cases: Vec<Case> = vec![
         ("lists exactly the five tools with their annotations", lists_five_tools),
         ("search finds the tool, with a schema to call it by", search_finds),
@@ -50,7 +58,19 @@ pub fn all(fixture: &Fixture) -> Vec<Case> {
         ("a missing argument is refused with its name", incomplete_is_refused),
         ("an unknown tool is refused with the nearest name", unknown_tool_suggests),
         ("the upstream's own tool error passes through", upstream_error_passes),
+        ("progress reaches a client that asks for it", aside::progress_is_relayed),
     ];
+    if across.is_modern_upstream && across.is_modern_client {
+        if fixture.logging.is_some() {
+            cases.push(("log messages reach a client that asks for them", aside::logs_are_relayed));
+        }
+        if fixture.asking.is_some() {
+            cases.push(("a tool that asks gets the client's answer", aside::question_is_answered));
+        }
+    } else if across.is_modern_upstream && fixture.asking.is_some() {
+        cases
+            .push(("a tool that asks is refused to a client that cannot answer", aside::question_is_refused));
+    }
     if fixture.hidden.is_some() {
         cases.push(("bob does not see alice's tools", bob_sees_less));
         cases.push(("a bad token is a 401 with the upstream's challenge", bad_token_is_401));
@@ -58,13 +78,25 @@ pub fn all(fixture: &Fixture) -> Vec<Case> {
     cases
 }
 
+/// The cases for a client that is started anew for each of them.
+pub fn for_a_command_line() -> Vec<Case> {
+    vec![
+        ("lists exactly the five tools with their annotations", lists_five_tools),
+        ("search finds the tool, with a schema to call it by", search_finds),
+        ("a write happens once", write_happens_once),
+        ("the read tools refuse a write, and nothing is written", read_tools_refuse_writes),
+        ("an unknown tool is refused with the nearest name", unknown_tool_suggests),
+        ("the upstream's own tool error passes through", upstream_error_passes),
+    ]
+}
+
 impl Session<'_> {
     /// A proxy tool's result for alice.
-    fn proxied(&mut self, tool: &str, arguments: &Value) -> Checked<Value> {
+    pub fn proxied(&mut self, tool: &str, arguments: &Value) -> Checked<Value> {
         self.call(ALICE, tool, arguments)
     }
 
-    fn call(&mut self, connection: &str, tool: &str, arguments: &Value) -> Checked<Value> {
+    pub fn call(&mut self, connection: &str, tool: &str, arguments: &Value) -> Checked<Value> {
         self.driver
             .call(connection, tool, arguments)
             .map_err(|error| format!("{tool} failed in the SDK: {error}"))
@@ -349,7 +381,7 @@ fn bad_token_is_401(session: &mut Session) -> Checked {
     same("WWW-Authenticate", &through["challenge"], &direct["challenge"])
 }
 
-fn says(result: &Value, text: &str) -> bool {
+pub fn says(result: &Value, text: &str) -> bool {
     let blocks = result["content"].as_array();
     blocks
         .into_iter()

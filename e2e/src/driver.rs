@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use crate::process::{Reaper, Running, Stream};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
+/// The field that a client fills in when a tool asks, and its content.
+pub const ANSWER: (&str, &str) = ("reason", "no longer needed");
 /// A listing is long; its beginning tells enough.
 const TRANSCRIPT_LINE_CHARS: usize = 3000;
 
@@ -20,29 +22,32 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// `program` is `python`, or the TypeScript SDK's short name.
+    /// `program` is one of `drivers/`, with the short name of the SDK where it carries several.
     ///
     /// # Errors
     /// When the driver cannot be started.
     pub fn start(reaper: &Arc<Reaper>, home: &Path, program: &str) -> Result<Self, String> {
         let third_party = home.join(".third-party");
         let drivers = home.join("drivers");
-        let mut command = if program == "python" {
-            let mut command = Command::new(third_party.join("venv/bin/python"));
-            command.arg(drivers.join("python.py"));
-            command
+        let (script, sdk) = program.split_once(' ').unwrap_or((program, ""));
+        let mut command = if script.ends_with(".py") {
+            Command::new(third_party.join("venv/bin/python"))
         } else {
-            let mut command = Command::new("node");
-            command.arg(drivers.join("typescript.cjs")).arg(program).env("THIRD_PARTY", &third_party);
-            command
+            Command::new("node")
         };
+        command.arg(drivers.join(script)).env("THIRD_PARTY", &third_party);
+        if !sdk.is_empty() {
+            command.arg(sdk);
+        }
         let running = Running::start(reaper, &format!("driver {program}"), &mut command)?;
         Ok(Self { running, transcript: Vec::new() })
     }
 
-    /// Opens a connection and keeps it under `name`.
+    /// Opens a connection and keeps it under `name`. Whatever a tool asks is answered with [`ANSWER`].
     pub fn connect(&mut self, name: &str, url: &str, token: &str, mode: &str) -> Result<Value, Value> {
-        self.order(&json!({"order": "connect", "as": name, "url": url, "token": token, "mode": mode}))
+        let answer = json!({ANSWER.0: ANSWER.1});
+        let order = json!({"order": "connect", "as": name, "url": url, "token": token, "mode": mode, "answer": answer});
+        self.order(&order)
     }
 
     /// All tools a connection lists.
@@ -56,6 +61,19 @@ impl Driver {
     /// A tool's result as the SDK delivers it, or the SDK's error.
     pub fn call(&mut self, name: &str, tool: &str, arguments: &Value) -> Result<Value, Value> {
         self.order(&json!({"order": "call", "as": name, "name": tool, "arguments": arguments}))
+    }
+
+    /// The same with what came beside it: `result`, and `progress`, `logs` and `questions`, a list each. `meta` is the
+    /// request's.
+    pub fn call_noted(
+        &mut self,
+        name: &str,
+        tool: &str,
+        arguments: &Value,
+        meta: &Value,
+    ) -> Result<Value, Value> {
+        let order = json!({"order": "call", "as": name, "name": tool, "arguments": arguments, "noted": true, "meta": meta});
+        self.order(&order)
     }
 
     pub fn start_case(&mut self) {

@@ -31,6 +31,12 @@ pub struct Fixture {
     pub failing: (&'static str, Call),
     /// A read-only call, and bytes that must be in its answer as they stand.
     pub exact: (Call, &'static str),
+    /// A read-only call that tells how far it has come.
+    pub progress: Call,
+    /// A read-only call that logs, if one does in a way that a result can be held against.
+    pub logging: Option<Call>,
+    /// A write that asks back before it is done, where the era has a way to ask.
+    pub asking: Option<Call>,
     /// For an upstream that asks who is calling: a query that finds this tool for alice, while bob may not see it.
     pub hidden: Option<(&'static str, &'static str, Value)>,
 }
@@ -82,6 +88,9 @@ pub fn everything() -> Fixture {
             call("get-sum", json!({"a": 0.1, "b": 0.2}), ""),
             "The sum of 0.1 and 0.2 is 0.30000000000000004.",
         ),
+        progress: call("trigger-long-running-operation", json!({"duration": 0.2, "steps": 2}), "completed"),
+        logging: None,
+        asking: None,
         hidden: None,
     }
 }
@@ -124,6 +133,13 @@ pub fn aggregate() -> Fixture {
             call("calc_factorial", json!({"number": 25}), ""),
             r#""structuredContent":{"result":15511210043330985984000000}"#,
         ),
+        progress: call("files_index", json!({}), "words"),
+        logging: Some(call("files_index", json!({}), "words")),
+        asking: Some(call(
+            "notes_archive",
+            json!({"key": 1}),
+            "note 1 archived: no longer needed (asked once)",
+        )),
         hidden: Some((
             "read the text of a file in the shared folder",
             "files_read",

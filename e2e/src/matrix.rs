@@ -3,16 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cases::{self, ALICE, ALICE_DIRECT, Session};
+use crate::cases::{self, ALICE, ALICE_DIRECT, Across, Case, Session};
 use crate::driver::Driver;
 use crate::fixtures::Fixture;
+use crate::plain::{LEGACY, MODERN};
 use crate::process::Reaper;
 use crate::report::Report;
 use crate::upstream::{KINDS, Kind, Stack};
 use crate::wire;
-
-const MODERN: &str = "2026-07-28";
-const LATEST_LEGACY: &str = "2025-11-25";
 
 pub struct Matrix {
     pub home: PathBuf,
@@ -28,15 +26,31 @@ struct Client {
     expected_version: &'static str,
 }
 
-const CLIENTS: [Client; 6] = [
-    Client { name: "ts-client legacy", program: "client", mode: "legacy", expected_version: LATEST_LEGACY },
-    Client { name: "ts-client auto", program: "client", mode: "auto", expected_version: MODERN },
-    Client { name: "ts-sdk legacy", program: "sdk", mode: "legacy", expected_version: LATEST_LEGACY },
-    Client { name: "py-mcp legacy", program: "python", mode: "legacy", expected_version: LATEST_LEGACY },
-    Client { name: "py-mcp auto", program: "python", mode: "auto", expected_version: MODERN },
+const fn client(
+    name: &'static str,
+    program: &'static str,
+    mode: &'static str,
+    expected: &'static str,
+) -> Client {
+    Client { name, program, mode, expected_version: expected }
+}
+
+const CLIENTS: [Client; 10] = [
+    client("ts-client legacy", "typescript.cjs client", "legacy", LEGACY),
+    client("ts-client auto", "typescript.cjs client", "auto", MODERN),
+    client("ts-sdk legacy", "typescript.cjs sdk", "legacy", LEGACY),
+    client("py-mcp legacy", "python.py mcp", "legacy", LEGACY),
+    client("py-mcp auto", "python.py mcp", "auto", MODERN),
     // Does not even ask for the versions: each request must stand on its own.
-    Client { name: "py-mcp pinned", program: "python", mode: MODERN, expected_version: MODERN },
+    client("py-mcp pinned", "python.py mcp", MODERN, MODERN),
+    client("py-fastmcp legacy", "python.py fastmcp", "legacy", LEGACY),
+    client("py-fastmcp auto", "python.py fastmcp", "auto", MODERN),
+    client("inspector legacy", INSPECTOR, "legacy", LEGACY),
+    client("inspector modern", INSPECTOR, "modern", MODERN),
 ];
+
+/// A command line: each order is a run of it, so it works through fewer cases.
+const INSPECTOR: &str = "inspector.cjs";
 
 impl Matrix {
     pub fn run(&self, reaper: &Arc<Reaper>, report: &mut Report) {
@@ -47,7 +61,7 @@ impl Matrix {
             if sessions.is_empty() && !wants_wire {
                 continue;
             }
-            let stack = match Stack::start(reaper, &self.home, &self.proxy, kind) {
+            let stack = match Stack::start(reaper, &self.home, &self.proxy, kind.program()) {
                 Ok(stack) => stack,
                 Err(error) => {
                     report.failed(&format!("{}: starts with the proxy in front", kind.name()), &error);
@@ -76,7 +90,18 @@ impl Matrix {
         for client in clients {
             let title = format!("{} {}", kind.name(), client.name);
             match self.open(reaper, stack, &fixture, client, &title) {
-                Ok(session) => run_cases(session, &title, report),
+                Ok(session) => {
+                    let across = Across {
+                        is_modern_client: client.expected_version == MODERN,
+                        is_modern_upstream: kind.is_modern(),
+                    };
+                    let cases = if client.program == INSPECTOR {
+                        cases::for_a_command_line()
+                    } else {
+                        cases::all(&fixture, across)
+                    };
+                    run_cases(session, &cases, &title, report);
+                }
                 Err(error) => report.failed(&format!("{title}: connects (its cases did not run)"), &error),
             }
         }
@@ -91,7 +116,7 @@ impl Matrix {
         }
         if report.failures() > failures_before {
             println!("       the proxy's log before {}:", kind.name());
-            let log = stack.proxy_log();
+            let log = stack.proxy.log();
             let lines: Vec<&str> = log.lines().collect();
             for line in &lines[lines.len().saturating_sub(20)..] {
                 println!("       | {line}");
@@ -108,8 +133,9 @@ impl Matrix {
         title: &str,
     ) -> Result<Session<'a>, String> {
         let mut driver = Driver::start(reaper, &self.home, client.program)?;
-        let (proxy_url, upstream_url) = (stack.proxy_url(), stack.upstream_url());
-        let direct_mode = if client.mode == MODERN { "auto" } else { client.mode };
+        let (proxy_url, upstream_url) = (stack.proxy.url(), stack.upstream.url());
+        let is_era_fixed = client.mode == MODERN || client.mode == "modern";
+        let direct_mode = if is_era_fixed { "auto" } else { client.mode };
         let connected = driver.connect(ALICE, &proxy_url, "alice-token", client.mode).and_then(|connected| {
             driver.connect(ALICE_DIRECT, &upstream_url, "alice-token", direct_mode).map(|_| connected)
         });
@@ -140,9 +166,9 @@ impl Matrix {
     }
 }
 
-fn run_cases(mut session: Session, title: &str, report: &mut Report) {
+fn run_cases(mut session: Session, cases: &[Case], title: &str, report: &mut Report) {
     report.passed(&format!("{title}: connects"));
-    for (name, case) in cases::all(session.fixture) {
+    for (name, case) in cases {
         session.driver.start_case();
         let name = format!("{title}: {name}");
         match case(&mut session) {

@@ -6,7 +6,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -144,6 +144,29 @@ impl Running {
         }
     }
 
+    /// Waits for its end, and for all it prints until then.
+    ///
+    /// # Errors
+    /// When it runs longer; with all it has printed.
+    pub fn wait_for_end(&mut self, within: Duration) -> Result<ExitStatus, String> {
+        let deadline = Instant::now() + within;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(_) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(format!(
+                        "{} has not ended within {within:?}; it printed:\n{}",
+                        self.name,
+                        self.log()
+                    ));
+                }
+            }
+        }
+        self.child.wait().map_err(|error| format!("{}: {error}", self.name))
+    }
+
     /// Everything it printed so far, both streams in order of arrival.
     pub fn log(&self) -> String {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -205,6 +228,16 @@ mod tests {
         let waited =
             failing.wait_for_line(Duration::from_secs(10), |_, line| (line == "never").then_some(()));
         assert!(waited.unwrap_err().contains("the reason"));
+    }
+
+    #[test]
+    fn end_is_awaited_with_its_status_and_output() {
+        let reaper = Reaper::start().unwrap();
+        let mut ending = shell(&reaper, "echo last words; exit 3");
+        assert_eq!(ending.wait_for_end(Duration::from_secs(10)).unwrap().code(), Some(3));
+        assert_eq!(ending.log(), "last words\n");
+        let mut lasting = shell(&reaper, "echo busy; exec sleep 60");
+        assert!(lasting.wait_for_end(Duration::from_millis(500)).unwrap_err().contains("busy"));
     }
 
     #[test]

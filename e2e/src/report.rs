@@ -20,6 +20,13 @@ impl Report {
         }
     }
 
+    pub fn case(&mut self, case: &str, outcome: Result<(), String>) {
+        match outcome {
+            Ok(()) => self.passed(case),
+            Err(output) => self.failed(case, &output),
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.passed + self.failed == 0
     }
