@@ -6,7 +6,7 @@ use crate::config::{EmbedderChoice, ServeConfig};
 use crate::dispatch::Dispatcher;
 use crate::embedder::StaticModel;
 use crate::search::{Embed, Ranker, RankerOptions};
-use crate::server::{self, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
+use crate::server::{self, Admission, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
 use crate::telemetry::Metrics;
 use crate::tools::{ToolOptions, Toolbox};
 use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream, UpstreamSetupError};
@@ -77,6 +77,7 @@ impl App {
             dispatcher: Dispatcher::new(toolbox, Arc::clone(&catalogs), config.max_instructions),
             catalogs,
             store,
+            admission: Admission::new(config.max_in_flight, config.max_in_flight_per_caller.get()),
             metrics: Metrics::new(),
             salt: Salt::random(),
             is_draining: AtomicBool::new(false),
@@ -84,6 +85,7 @@ impl App {
         let serve_options = ServeOptions {
             connections_max: config.max_connections.get(),
             header_timeout: config.header_timeout.0,
+            write_timeout: config.write_timeout.0,
             drain_timeout: config.drain_timeout.0,
         };
         Self { server: Arc::new(server), serve_options }
@@ -116,7 +118,11 @@ impl App {
             tracing::info!("stopping: requests in flight may finish");
         };
         let router = server::router(Arc::clone(&self.server));
+        let drain_timeout = self.serve_options.drain_timeout;
         let finished = server::serve(listeners.mcp, router, self.serve_options, shutdown).await;
+        // Calls of clients that are gone have no connection to wait for.
+        let finished =
+            finished && tokio::time::timeout(drain_timeout, self.server.admission.empty()).await.is_ok();
         drop(stop_admin);
         let _admin_is_done = admin.await;
         finished

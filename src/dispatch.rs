@@ -7,6 +7,7 @@ use crate::caller::Caller;
 use crate::catalog::CatalogCache;
 use crate::mcp::{
     Era, Payload, ProtocolVersion, ResultType, RpcError, TraceContext, code, from_object, keys, present,
+    undeclared_capabilities,
 };
 use crate::telemetry::Outcome;
 use crate::tools::{GUIDANCE, ToolFailure, ToolKind, ToolReply, ToolRequest, Toolbox};
@@ -232,13 +233,31 @@ impl Dispatcher {
         };
         let done = self.toolbox.call(caller, call).await;
         let body = match done.reply {
-            Ok(reply) => ReplyBody::Result(call_result(reply, request.version.era())),
+            Ok(reply) => match undeclared(&reply, request) {
+                Some(error) => ReplyBody::Error(error),
+                None => ReplyBody::Result(call_result(reply, request.version.era())),
+            },
             Err(ToolFailure::Unauthorized(challenge)) => ReplyBody::Unauthorized(challenge),
             Err(ToolFailure::Rpc(error)) if request.version.era() == Era::Modern => ReplyBody::Error(error),
             Err(ToolFailure::Rpc(_)) => ReplyBody::Result(own_result(NEEDS_MODERN, true, Era::Legacy)),
         };
         Reply { body, tool: Some(tool), outcome: done.outcome }
     }
+}
+
+/// The error for a result that asks the client for something that it did not declare. A server that asks all the same
+/// is at fault, but the client can act on this error and on no such result.
+fn undeclared(reply: &ToolReply, request: &Request<'_>) -> Option<RpcError> {
+    let ToolReply::Upstream(result) = reply else { return None };
+    if request.version.era() == Era::Legacy || ResultType::of(result) != ResultType::InputRequired {
+        return None;
+    }
+    let missing = undeclared_capabilities(result, request.client_capabilities)?;
+    Some(RpcError {
+        code: code::MISSING_CAPABILITY,
+        message: Cow::Borrowed("the tool asks for input that this client did not declare it can give"),
+        data: Some(serde_json::json!({ "requiredCapabilities": missing })),
+    })
 }
 
 const NEEDS_MODERN: &str =

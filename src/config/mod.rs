@@ -16,7 +16,7 @@ use crate::telemetry::LogFormat;
 use clap::{Args, Parser, Subcommand};
 use problems::Problems;
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
 use url::Url;
@@ -200,12 +200,21 @@ struct LimitArgs {
     /// Most open connections of clients; more wait
     #[arg(long, value_name = "COUNT", default_value = "2048", env = "TOOLSEARCH_MAX_CONNECTIONS")]
     max_connections: Setting<NonZeroUsize>,
+    /// Most requests in flight; more get 503 at once
+    #[arg(long, value_name = "COUNT", default_value = "512", env = "TOOLSEARCH_MAX_IN_FLIGHT")]
+    max_in_flight: Setting<NonZeroU16>,
+    /// Most requests in flight of one caller; more get 503 at once
+    #[arg(long, value_name = "COUNT", default_value = "64", env = "TOOLSEARCH_MAX_IN_FLIGHT_PER_CALLER")]
+    max_in_flight_per_caller: Setting<NonZeroUsize>,
     /// Longest time for a request's headers to arrive, and for a connection without requests
     #[arg(long, value_name = "TIME", default_value = "1m", env = "TOOLSEARCH_HEADER_TIMEOUT")]
     header_timeout: Setting<Seconds>,
     /// Longest time for a request's body to arrive
     #[arg(long, value_name = "TIME", default_value = "15s", env = "TOOLSEARCH_BODY_TIMEOUT")]
     body_timeout: Setting<Seconds>,
+    /// Longest time that a client takes no bytes of its answer
+    #[arg(long, value_name = "TIME", default_value = "30s", env = "TOOLSEARCH_WRITE_TIMEOUT")]
+    write_timeout: Setting<Seconds>,
     /// How long requests in flight may go on after SIGTERM
     #[arg(long, value_name = "TIME", default_value = "10s", env = "TOOLSEARCH_DRAIN_TIMEOUT")]
     drain_timeout: Setting<Seconds>,
@@ -252,8 +261,11 @@ pub struct ServeConfig {
     pub max_request_bytes: ByteSize,
     pub max_response_bytes: ByteSize,
     pub max_connections: NonZeroUsize,
+    pub max_in_flight: u32,
+    pub max_in_flight_per_caller: NonZeroUsize,
     pub header_timeout: Seconds,
     pub body_timeout: Seconds,
+    pub write_timeout: Seconds,
     pub drain_timeout: Seconds,
     pub log_format: LogFormat,
     pub log_level: tracing::Level,
@@ -320,8 +332,12 @@ impl ServeArgs {
             max_request_bytes: problems.take("--max-request-bytes", limits.max_request_bytes),
             max_response_bytes: problems.take("--max-response-bytes", limits.max_response_bytes),
             max_connections: problems.take("--max-connections", limits.max_connections),
+            max_in_flight: problems.take("--max-in-flight", limits.max_in_flight).get().into(),
+            max_in_flight_per_caller: problems
+                .take("--max-in-flight-per-caller", limits.max_in_flight_per_caller),
             header_timeout: problems.positive("--header-timeout", limits.header_timeout),
             body_timeout: problems.positive("--body-timeout", limits.body_timeout),
+            write_timeout: problems.positive("--write-timeout", limits.write_timeout),
             drain_timeout: problems.take("--drain-timeout", limits.drain_timeout),
             log_format: problems.take("--log-format", logs.log_format),
             log_level: problems.take("--log-level", logs.log_level),

@@ -5,7 +5,7 @@ use crate::telemetry::LogFormat;
 use std::convert::Infallible;
 use std::fmt::{self, Display};
 use std::net::SocketAddr;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroUsize};
 use std::str::FromStr;
 use std::time::Duration;
 use url::Url;
@@ -90,6 +90,7 @@ placeholders! {
     ByteSize => Self(1),
     usize => 1,
     NonZeroUsize => Self::MIN,
+    NonZeroU16 => Self::MIN,
     SocketAddr => Self::from(([127, 0, 0, 1], 0)),
     Url => Self::parse("http://localhost").expect("the URL is valid"),
     tracing::Level => Self::INFO,

@@ -10,27 +10,30 @@ const PARAMETER: &[u8] = b"resource_metadata";
 /// The URL that the challenge names.
 pub fn resource_metadata(challenge: &HeaderValue) -> Option<&str> {
     let bytes = challenge.as_bytes();
-    let value = &bytes[value_range(bytes)?];
+    let value = &bytes[value_range(bytes, 0)?];
     let value = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")).unwrap_or(value);
     std::str::from_utf8(value).ok()
 }
 
-/// The challenge with another URL in its place and every other byte as it was. Without the parameter it stays as it
-/// is, as it does when the URL fits in no header.
+/// The challenge with another URL in its place, in each challenge of the line, and every other byte as it was. Without
+/// the parameter it stays as it is, as it does when the URL fits in no header.
 pub fn with_resource_metadata(challenge: &HeaderValue, url: &str) -> HeaderValue {
     let bytes = challenge.as_bytes();
-    let Some(range) = value_range(bytes) else { return challenge.clone() };
-    let mut out = bytes[..range.start].to_vec();
-    out.push(b'"');
-    out.extend(url.bytes().filter(|byte| !matches!(byte, b'"' | b'\\')));
-    out.push(b'"');
-    out.extend_from_slice(&bytes[range.end..]);
+    let (mut out, mut done) = (Vec::with_capacity(bytes.len() + url.len()), 0);
+    while let Some(range) = value_range(bytes, done) {
+        out.extend_from_slice(&bytes[done..range.start]);
+        out.push(b'"');
+        out.extend(url.bytes().filter(|byte| !matches!(byte, b'"' | b'\\')));
+        out.push(b'"');
+        done = range.end;
+    }
+    out.extend_from_slice(&bytes[done..]);
     HeaderValue::from_bytes(&out).unwrap_or_else(|_| challenge.clone())
 }
 
-/// Where the parameter's value stands, its quotes included. Text inside of other quoted values is passed over.
-fn value_range(bytes: &[u8]) -> Option<Range<usize>> {
-    let mut at = 0;
+/// Where the parameter's value next stands, its quotes included. Text inside of other quoted values is passed over.
+fn value_range(bytes: &[u8], from: usize) -> Option<Range<usize>> {
+    let mut at = from;
     while at < bytes.len() {
         if bytes[at] == b'"' {
             at = quoted_end(bytes, at);
@@ -100,6 +103,11 @@ mod tests {
             ),
             (r#"Bearer error="invalid_token""#, None, r#"Bearer error="invalid_token""#),
             ("Bearer my_resource_metadata=x", None, "Bearer my_resource_metadata=x"),
+            (
+                r#"Bearer resource_metadata="u/a", DPoP resource_metadata=u/b, x=1"#,
+                Some("u/a"),
+                r#"Bearer resource_metadata="https://me/m", DPoP resource_metadata="https://me/m", x=1"#,
+            ),
             ("Basic", None, "Basic"),
             ("Bearer resource_metadata=\"open", Some("\"open"), "Bearer resource_metadata=\"https://me/m\""),
         ] {

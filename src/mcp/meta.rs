@@ -21,6 +21,10 @@ pub mod keys {
     pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 }
 
+/// The levels of log messages, least severe first (RFC 5424).
+pub const LOG_LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
 /// The metadata that the proxy reads, each value raw and unchecked.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct RequestMeta<'a> {
@@ -126,10 +130,10 @@ impl<'a> RequestMeta<'a> {
     /// # Errors
     /// -32602 when it is no level of RFC 5424.
     pub fn log_level(&self) -> Result<Option<&'a RawValue>, RpcError> {
-        const LEVELS: [&str; 8] =
-            ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
         match self.log_level {
-            Some(raw) if !LEVELS.contains(&raw.get().trim_matches('"')) || !raw.get().starts_with('"') => {
+            Some(raw)
+                if !LOG_LEVELS.contains(&raw.get().trim_matches('"')) || !raw.get().starts_with('"') =>
+            {
                 Err(RpcError::invalid_params("_meta.io.modelcontextprotocol/logLevel is not a log level"))
             }
             level => Ok(level),

@@ -2,7 +2,9 @@
 
 use super::object::from_object;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A result's `resultType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +36,49 @@ impl ResultType {
     }
 }
 
+/// The capabilities that a result's `inputRequests` need and the client did not declare, as an object; `None` when all
+/// of them are declared.
+pub fn undeclared_capabilities(result: &[u8], declared: &RawValue) -> Option<serde_json::Value> {
+    #[derive(Deserialize)]
+    struct Asking {
+        #[serde(default, rename = "inputRequests")]
+        requests: BTreeMap<String, InputRequest>,
+    }
+    #[derive(Deserialize)]
+    struct InputRequest {
+        #[serde(default)]
+        method: String,
+    }
+    let asking: Asking = from_object(result).ok()?;
+    let declared: BTreeMap<String, serde::de::IgnoredAny> = serde_json::from_str(declared.get()).ok()?;
+    let needed = asking.requests.values().filter_map(|request| match request.method.as_str() {
+        "elicitation/create" => Some("elicitation"),
+        "sampling/createMessage" => Some("sampling"),
+        "roots/list" => Some("roots"),
+        _ => None,
+    });
+    let missing: serde_json::Map<String, serde_json::Value> = needed
+        .filter(|capability| !declared.contains_key(*capability))
+        .map(|capability| (capability.to_owned(), serde_json::json!({})))
+        .collect();
+    (!missing.is_empty()).then(|| missing.into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn m35_what_the_client_did_not_declare_is_named() {
+        let asking = br#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"roots/list"},"c":{"method":"x"}}}"#;
+        let missing =
+            |declared: &str| undeclared_capabilities(asking, serde_json::from_str(declared).unwrap());
+        assert_eq!(missing("{}").unwrap(), serde_json::json!({"elicitation": {}, "roots": {}}));
+        assert_eq!(missing(r#"{"elicitation":{"form":{}}}"#).unwrap(), serde_json::json!({"roots": {}}));
+        assert_eq!(missing(r#"{"elicitation":{},"roots":{}}"#), None);
+        let state_only = br#"{"resultType":"input_required","requestState":"s"}"#;
+        assert_eq!(undeclared_capabilities(state_only, serde_json::from_str("{}").unwrap()), None);
+    }
 
     #[test]
     fn c8_absent_is_told_from_complete_and_both_from_what_is_unknown() {

@@ -4,6 +4,7 @@
 //! and L13). So each request runs as a task of its own, which is aborted with the connection in the modern era only.
 //! What the upstream tells before its answer turns the response into a stream.
 
+use super::admission::Place;
 use super::respond::{self, Answered, Rejection};
 use super::{Server, era, stream};
 use crate::caller::Caller;
@@ -16,7 +17,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, HOST};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::BodyExt;
@@ -31,6 +32,8 @@ use tokio::time::Instant;
 const LIMITS: JsonLimits = JsonLimits { depth_max: 64, keys_max: 10_000 };
 /// Most messages in a batch of the one version that has batches.
 const BATCH_MAX: usize = 20;
+/// Most bytes of a body over the limit that are read before it is refused.
+const DISCARDED_BYTES_MAX: usize = 64 << 20;
 /// What a client that declares nothing can do.
 const NO_CAPABILITIES: &str = "{}";
 
@@ -38,10 +41,12 @@ pub(super) async fn endpoint(State(server): State<Arc<Server>>, request: axum::e
     let started = Instant::now();
     let (parts, body) = request.into_parts();
     let read = match admit(&server, &parts) {
-        Ok(caller) => read_body(&server, &parts.headers, body).await.map(|body| (caller, body)),
+        Ok((caller, place)) => {
+            read_body(&server, &parts.headers, body).await.map(|body| (caller, place, body))
+        }
         Err(rejection) => Err(rejection),
     };
-    let (caller, body) = match read {
+    let (caller, place, body) = match read {
         Ok(read) => read,
         Err(rejection) => {
             record(&server, "other", "none", Outcome::InvalidRequest, started);
@@ -59,6 +64,7 @@ pub(super) async fn endpoint(State(server): State<Arc<Server>>, request: axum::e
         started,
         connection: Arc::clone(&connection),
         notices: listens.then_some(told),
+        _place: place,
     };
     let mut running = Running { task: tokio::spawn(exchange.run(parts.headers, body)), connection, server };
     tokio::select! {
@@ -127,12 +133,16 @@ impl Connection {
 }
 
 /// HTTP checks that need no body.
-fn admit(server: &Server, parts: &Parts) -> Result<Caller, Rejection> {
-    server.options.origins.check(&parts.headers).map_err(Rejection::Origin)?;
+fn admit(server: &Server, parts: &Parts) -> Result<(Caller, Place), Rejection> {
+    server.options.origins.check(&parts.headers, parts.uri.authority()).map_err(Rejection::Origin)?;
     if parts.method != Method::POST {
         return Err(Rejection::Method);
     }
-    if parts.uri.query().is_some_and(|query| query.split('&').any(|pair| pair.starts_with("access_token="))) {
+    let has_token = |query: &str| {
+        url::form_urlencoded::parse(query.as_bytes())
+            .any(|(name, _)| name.eq_ignore_ascii_case("access_token"))
+    };
+    if parts.uri.query().is_some_and(has_token) {
         return Err(Rejection::TokenInQuery);
     }
     let caller =
@@ -148,7 +158,8 @@ fn admit(server: &Server, parts: &Parts) -> Result<Caller, Rejection> {
     {
         return Err(Rejection::NotAcceptable);
     }
-    Ok(caller)
+    let place = server.admission.enter(&caller).ok_or(Rejection::Overloaded)?;
+    Ok((caller, place))
 }
 
 /// Whether the client takes one of these media types; a client that does not say takes JSON.
@@ -168,29 +179,49 @@ fn media_types<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> impl Iter
 }
 
 /// The whole body within its limit and its deadline.
-async fn read_body(server: &Server, headers: &HeaderMap, mut body: Body) -> Result<Bytes, Rejection> {
+async fn read_body(server: &Server, headers: &HeaderMap, body: Body) -> Result<Bytes, Rejection> {
     let max = server.options.body_bytes_max;
     let announced =
         headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let timeout = server.options.body_timeout;
     if announced.is_some_and(|length| length > max) {
+        // A client that asks first is told before it sends anything.
+        if !headers.contains_key(EXPECT) {
+            let _cut_or_late = tokio::time::timeout(timeout, discard(body, 0)).await;
+        }
         return Err(Rejection::BodyTooLarge(max));
     }
-    let read = async {
-        let mut whole = BytesMut::new();
-        while let Some(frame) = body.frame().await {
-            let Ok(data) = frame.map_err(|_| Rejection::BodyCut)?.into_data() else { continue };
-            if whole.len() + data.len() > max {
-                return Err(Rejection::BodyTooLarge(max));
-            }
-            if whole.is_empty() {
-                whole = BytesMut::from(data);
-            } else {
-                whole.extend_from_slice(&data);
-            }
+    tokio::time::timeout(timeout, collect(body, max)).await.unwrap_or(Err(Rejection::BodyTooSlow))
+}
+
+async fn collect(mut body: Body, max: usize) -> Result<Bytes, Rejection> {
+    let mut whole = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(data) = frame.map_err(|_| Rejection::BodyCut)?.into_data() else { continue };
+        let length = whole.len() + data.len();
+        if length > max {
+            discard(body, length).await;
+            return Err(Rejection::BodyTooLarge(max));
         }
-        Ok(whole.freeze())
-    };
-    tokio::time::timeout(server.options.body_timeout, read).await.unwrap_or(Err(Rejection::BodyTooSlow))
+        if whole.is_empty() {
+            whole = BytesMut::from(data);
+        } else {
+            whole.extend_from_slice(&data);
+        }
+    }
+    Ok(whole.freeze())
+}
+
+/// Reads on and forgets, up to a bound: most clients write their whole body before they read an answer, and a connection
+/// that is closed under them is no clear answer.
+async fn discard(mut body: Body, already: usize) {
+    let mut read = already;
+    while let Some(Ok(frame)) = body.frame().await {
+        read += frame.data_ref().map_or(0, Bytes::len);
+        if read > DISCARDED_BYTES_MAX {
+            break;
+        }
+    }
 }
 
 /// One HTTP exchange whose body is here.
@@ -201,6 +232,7 @@ struct Exchange {
     connection: Arc<Connection>,
     /// For what the upstream tells while a call runs; `None` when the client takes no stream.
     notices: Option<mpsc::Sender<Bytes>>,
+    _place: Place,
 }
 
 impl Exchange {
@@ -272,6 +304,7 @@ impl Exchange {
             return Err(RpcError::new(code::INVALID_REQUEST, "the message has no method"));
         };
         let Some(id) = message.id else {
+            let _known = era::header_version(headers)?;
             record(&self.server, "notification", "none", Outcome::Ok, self.started);
             return Ok(Answered::Nothing);
         };

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt;
 
 /// Limits of one listener.
@@ -24,6 +25,8 @@ pub struct ServeOptions {
     pub connections_max: usize,
     /// How long the headers of a request may take.
     pub header_timeout: Duration,
+    /// How long a client may take no bytes of its answer.
+    pub write_timeout: Duration,
     /// How long requests in flight may go on after shutdown began.
     pub drain_timeout: Duration,
 }
@@ -34,6 +37,7 @@ impl ServeOptions {
         Self {
             connections_max: 64,
             header_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(1),
         }
     }
@@ -86,6 +90,8 @@ fn connect(
     graceful: &GracefulShutdown,
 ) {
     let _best_effort = stream.set_nodelay(true);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(options.write_timeout));
     let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let router = router.clone();
         async move {
@@ -99,7 +105,7 @@ fn connect(
         .header_read_timeout(options.header_timeout)
         .max_headers(64)
         .max_buf_size(64 * 1024)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
         // A connection that breaks is the client's business.

@@ -7,6 +7,7 @@
 //! Deliberately not here: methods and tools, which `dispatch` and `tools` know.
 
 mod admin;
+mod admission;
 mod endpoint;
 mod era;
 mod listener;
@@ -17,6 +18,7 @@ mod routes;
 mod stream;
 
 pub use admin::admin_router;
+pub use admission::Admission;
 pub use listener::{ServeOptions, serve};
 pub use origin::OriginPolicy;
 pub use resource::PublicUrl;
@@ -56,6 +58,8 @@ pub struct Server {
     pub catalogs: Arc<CatalogCache>,
     /// For the gauges.
     pub store: Arc<CatalogStore>,
+    /// How many requests may be in flight.
+    pub admission: Arc<Admission>,
     /// Counts requests.
     pub metrics: Metrics,
     /// Salts the keys of callers.

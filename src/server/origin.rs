@@ -3,6 +3,7 @@
 
 use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
+use http::uri::Authority;
 
 /// What is accepted. Requests without `Origin` do not come from a web page and pass.
 #[derive(Clone, Debug, Default)]
@@ -25,9 +26,12 @@ pub(super) enum OriginFault {
 }
 
 impl OriginPolicy {
-    pub(super) fn check(&self, headers: &HeaderMap) -> Result<(), OriginFault> {
+    /// `target` is the authority of the request's own target, which wins over `Host` (RFC 9112, section 3.2.2).
+    pub(super) fn check(&self, headers: &HeaderMap, target: Option<&Authority>) -> Result<(), OriginFault> {
         let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or(""));
-        if !self.accepts_host(text(HOST).unwrap_or("")) {
+        let hosts = headers.get_all(HOST).iter().count();
+        let host = target.map_or_else(|| text(HOST).unwrap_or(""), Authority::as_str);
+        if hosts > 1 || !self.accepts_host(host) {
             return Err(OriginFault::Host);
         }
         if headers.get_all(ORIGIN).iter().count() > 1
@@ -83,7 +87,7 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().unwrap());
         }
-        policy.check(&headers)
+        policy.check(&headers, None)
     }
 
     #[test]
@@ -100,6 +104,16 @@ mod tests {
         {
             assert_eq!(check(&policy, "localhost", Some(origin)), Err(OriginFault::Origin), "{origin}");
         }
+    }
+
+    #[test]
+    fn two_hosts_and_another_target_are_refused() {
+        let policy = OriginPolicy { is_loopback: true, ..OriginPolicy::default() };
+        let mut headers = HeaderMap::from_iter([(HOST, http::HeaderValue::from_static("localhost"))]);
+        let target = Authority::from_static("evil.example.com");
+        assert_eq!(policy.check(&headers, Some(&target)), Err(OriginFault::Host));
+        headers.append(HOST, http::HeaderValue::from_static("localhost"));
+        assert_eq!(policy.check(&headers, None), Err(OriginFault::Host));
     }
 
     #[test]

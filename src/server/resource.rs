@@ -73,7 +73,7 @@ pub(super) async fn path_metadata(
 }
 
 async fn metadata(server: &Server, headers: &HeaderMap, path: &str) -> Response {
-    if let Err(fault) = server.options.origins.check(headers) {
+    if let Err(fault) = server.options.origins.check(headers, None) {
         return super::respond::Rejection::Origin(fault).into_response();
     }
     let resource = server.options.public_url.resource(headers.get(HOST), path);

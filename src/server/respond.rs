@@ -7,7 +7,7 @@ use crate::upstream::Challenge;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use http_body_util::StreamBody;
 use serde_json::value::RawValue;
@@ -26,6 +26,8 @@ pub(super) enum Rejection {
     BodyTooLarge(usize),
     BodyTooSlow,
     BodyCut,
+    /// There is no room for another request.
+    Overloaded,
     /// The body is no message.
     Message(RpcError),
 }
@@ -68,6 +70,10 @@ impl Rejection {
                 format!("the body is larger than {max} bytes; the operator can raise --max-request-bytes"),
             ),
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, text("the body took too long to arrive")),
+            Self::Overloaded => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                text("too many requests are in flight; try again in a second"),
+            ),
             Self::BodyCut => (StatusCode::BAD_REQUEST, text("the body ended before it was complete")),
             Self::Message(error) => (StatusCode::BAD_REQUEST, error.message.clone().into_owned()),
         }
@@ -84,6 +90,9 @@ impl Rejection {
         match self {
             Self::Method => {
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
+            }
+            Self::Overloaded => {
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             // What is left of the body is not read, so the connection can't be used again.
             Self::BodyTooLarge(_) | Self::BodyTooSlow | Self::BodyCut => {
@@ -241,6 +250,7 @@ mod tests {
             (Rejection::BodyTooLarge(5), 413),
             (Rejection::BodyTooSlow, 408),
             (Rejection::BodyCut, 400),
+            (Rejection::Overloaded, 503),
             (Rejection::Message(RpcError::new(code::PARSE_ERROR, "no JSON")), 400),
         ] {
             let response = rejection.clone().into_response();

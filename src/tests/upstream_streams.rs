@@ -133,10 +133,11 @@ async fn c15_a_modern_server_may_not_ask_anything() {
 
 #[tokio::test]
 async fn t_x4_a_stream_without_end_and_without_answer_is_cut_off() {
-    let many: Arc<str> = event(r#"{"jsonrpc":"2.0","method":"notifications/message"}"#).repeat(10_001).into();
+    let many: Arc<str> =
+        event(r#"{"jsonrpc":"2.0","method":"notifications/message"}"#).repeat(100_001).into();
     let (_server, app) = answering(Style::ModernSse, move |_| Reply::sse(&many, 60_000)).await;
     let refusal = app.caller("alice").call_read("ask", "{}").await.refusal();
-    assert!(refusal.contains("more than 10,000 events"), "{refusal}");
+    assert!(refusal.contains("more than 100,000 events"), "{refusal}");
     // An answer behind 9,999 others is still found.
     let some: Arc<str> = event(r#"{"jsonrpc":"2.0","method":"notifications/message"}"#).repeat(9_999).into();
     let (_server, app) = answering(Style::ModernSse, move |request| {

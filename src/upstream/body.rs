@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 
 /// Most events that one answer may be spread over.
-const EVENTS_MAX: usize = 10_000;
+const EVENTS_MAX: usize = 100_000;
 
 /// The messages of one answer, in order.
 pub(super) struct Messages {
@@ -55,7 +55,7 @@ impl Messages {
                 if let Some(event) = events.by_ref().find(|event| !event.is_empty()) {
                     *count += 1;
                     if *count > EVENTS_MAX {
-                        return Err(UpstreamError::Invalid("its stream has more than 10,000 events"));
+                        return Err(UpstreamError::Invalid("its stream has more than 100,000 events"));
                     }
                     return Ok(Some(event));
                 }

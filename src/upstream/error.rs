@@ -123,7 +123,7 @@ impl UpstreamError {
                         code::INVALID_REQUEST | code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION
                     )
             }
-            Self::Invalid(_) | Self::NoCommonVersion | Self::SessionLost => true,
+            Self::Invalid(_) | Self::NoCommonVersion => true,
             Self::NotSent(error) => error.is_unlike_its_era(),
             _ => false,
         }

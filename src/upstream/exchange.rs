@@ -250,25 +250,41 @@ fn is_lost_session(error: &UpstreamError, status: u16) -> bool {
     }
 }
 
-/// Whether a message is a notification that the client asked for: progress under its token, or a log message.
+/// Whether a message is a notification that the client asked for: progress under its token, or a log message of its
+/// level or above. Servers escape strings in different ways, so tokens are compared by value.
 fn is_wanted(message: &Message<'_>, listening: &Listening<'_>) -> bool {
     #[derive(Deserialize)]
-    struct Progress<'a> {
-        #[serde(borrow, rename = "progressToken")]
-        token: &'a RawValue,
+    struct Params<'a> {
+        #[serde(borrow, default, rename = "progressToken")]
+        token: Option<&'a RawValue>,
+        #[serde(borrow, default)]
+        level: Option<&'a RawValue>,
     }
-    if message.id.is_some() {
-        return false;
-    }
+    let params =
+        message.params.and_then(|params| mcp::from_object::<Params<'_>>(params.get().as_bytes()).ok());
+    let (None, Some(params)) = (message.id, params) else { return false };
     match message.method_name().as_deref() {
-        Some("notifications/message") => listening.log_level.is_some(),
-        Some("notifications/progress") => {
-            let progress =
-                message.params.map(|params| mcp::from_object::<Progress<'_>>(params.get().as_bytes()));
-            matches!((progress, listening.progress_token), (Some(Ok(progress)), Some(token)) if progress.token.get() == token.get())
-        }
+        Some("notifications/message") => match (params.level, listening.log_level) {
+            (Some(level), Some(wanted)) => log_severity(level) >= log_severity(wanted),
+            _ => false,
+        },
+        Some("notifications/progress") => match (params.token, listening.progress_token) {
+            (Some(token), Some(ours)) => token.get() == ours.get() || is_same_string(token, ours),
+            _ => false,
+        },
         _ => false,
     }
+}
+
+fn is_same_string(one: &RawValue, other: &RawValue) -> bool {
+    let text = |raw: &RawValue| serde_json::from_str::<String>(raw.get()).ok();
+    text(one).is_some_and(|one| Some(one) == text(other))
+}
+
+/// From 0, debug, to 7, emergency; unknown levels are passed on with the most severe.
+fn log_severity(level: &RawValue) -> usize {
+    let level = level.get().trim_matches('"');
+    mcp::LOG_LEVELS.iter().position(|known| *known == level).unwrap_or(mcp::LOG_LEVELS.len())
 }
 
 /// A tool call that is cancelled when it is dropped before its end. A modern upstream takes the closed connection for
