@@ -43,7 +43,10 @@ async fn a_body_at_the_limit_passes_and_one_byte_more_does_not() {
 async fn a_body_of_ten_megabytes_gets_a_clear_answer_on_a_real_socket() {
     let served = Served::over(&FakeUpstream::new(), &[]).await;
     let body = padded(10 * 1024 * 1024);
-    let (head, text) = exchange(served.address, request("alice", &body)).await;
+    // Most clients write all of it before they read a byte.
+    let mut connection = Connection::open(served.address).await;
+    connection.write_whole(request("alice", &body)).await;
+    let (head, text) = connection.response().await;
     assert!(head.starts_with("HTTP/1.1 413"), "{head}");
     assert!(text.contains("1048576 bytes"), "{text}");
     // And the next client is served.
@@ -185,4 +188,72 @@ async fn a_drain_lets_requests_finish_and_gives_up_after_its_time() {
         }
         assert_eq!(stopping.await.unwrap(), finished);
     }
+}
+
+const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_read_tool","arguments":{"name":"clock__now"}}}"#;
+
+/// An upstream with one tool, whose calls do not end until they are let go.
+fn holding_calls() -> Arc<FakeUpstream> {
+    let upstream = FakeUpstream::new();
+    for caller in ["alice", "bob"] {
+        upstream.lists(caller, &[reader("clock__now", "Tells the time.")]);
+    }
+    upstream.answers("clock__now", Ok(r#"{"content":[]}"#));
+    upstream.hold_calls(true);
+    upstream
+}
+
+#[tokio::test]
+async fn t_x10_one_caller_can_not_take_all_places_and_all_callers_not_more_than_there_are() {
+    let upstream = holding_calls();
+    let flags = ["--max-in-flight", "3", "--max-in-flight-per-caller", "2"];
+    let app = TestApp::over(&upstream, &flags);
+    let call = |name: &str| {
+        let client = app.caller(name);
+        tokio::spawn(async move { client.post(&[], CALL).await })
+    };
+    let mut running = vec![call("alice"), call("alice")];
+    upstream.calls_begun(2).await;
+    let refused = app.caller("alice").post(&[], CALL).await;
+    assert_eq!((refused.status, refused.values("retry-after")), (503, vec!["1"]));
+    running.push(call("bob"));
+    upstream.calls_begun(3).await;
+    assert_eq!(app.caller("bob").post(&[], CALL).await.status, 503);
+    upstream.hold_calls(false);
+    for call in running {
+        assert_eq!(call.await.unwrap().status, 200);
+    }
+    assert_eq!(app.caller("bob").post(&[], CALL).await.status, 200);
+}
+
+#[tokio::test]
+async fn l13_a_call_whose_client_is_gone_keeps_its_place_and_is_waited_for() {
+    let upstream = holding_calls();
+    let served = Served::over(&upstream, &["--max-in-flight", "1", "--drain-timeout", "10s"]).await;
+    let mut connection = Connection::open(served.address).await;
+    connection.write(request("alice", CALL)).await;
+    upstream.calls_begun(1).await;
+    drop(connection);
+    let (head, _) = exchange(served.address, request("bob", CALL)).await;
+    assert!(head.starts_with("HTTP/1.1 503"), "{head}");
+    let stopping = tokio::spawn(served.stop());
+    upstream.hold_calls(false);
+    upstream.calls_finished(1).await;
+    assert!(stopping.await.unwrap());
+    assert_eq!(upstream.drops(), (0, 0));
+}
+
+#[tokio::test]
+async fn t_x9_a_client_that_does_not_read_its_answer_loses_its_connection() {
+    let upstream = holding_calls();
+    upstream.hold_calls(false);
+    let large = format!(r#"{{"content":[],"x":"{}"}}"#, "x".repeat(12 << 20));
+    upstream.answers("clock__now", Ok(&large));
+    let served = Served::over(&upstream, &["--write-timeout", "100ms"]).await;
+    let mut connection = Connection::open(served.address).await;
+    connection.write(request("alice", CALL)).await;
+    upstream.calls_finished(1).await;
+    // The drain waits for this connection, which ends without a byte being read.
+    assert!(served.stop().await);
+    assert!(connection.read_to_end().await.len() < 12 << 20);
 }

@@ -18,6 +18,11 @@ impl Connection {
         Self { stream, read: Vec::new() }
     }
 
+    /// Writes all of it, which fails when the other side closes before.
+    pub(crate) async fn write_whole(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).await.expect("the other side reads on");
+    }
+
     /// Writes as much as the other side takes; it may have closed already.
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) {
         let _may_be_closed = self.stream.write_all(bytes.as_ref()).await;
