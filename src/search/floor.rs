@@ -39,7 +39,7 @@ impl Evidence {
     /// Whether it is enough in a catalogue of `documents` tools.
     pub(super) fn suffices(&self, floor: &FloorOptions, documents: usize) -> bool {
         let words = floor.known * self.known + floor.answered * self.answered;
-        let larger = (f64::from(documents.max(1) as u32) / USUAL_DOCUMENTS).ln() as f32;
+        let larger = (f64::from(documents.max(FEW_DOCUMENTS) as u32) / USUAL_DOCUMENTS).ln() as f32;
         match self.cosine {
             Some(cosine) if self.english => cosine + words >= floor.english + floor.growth * larger,
             Some(cosine) => cosine >= floor.other + floor.other_growth * larger,
@@ -50,3 +50,7 @@ impl Evidence {
 
 /// The size of catalogue that the floors are stated for.
 const USUAL_DOCUMENTS: f64 = 100.0;
+
+/// A smaller catalogue is held to the floors of one of this size: below it nothing was measured, and lower floors would let
+/// everything pass.
+const FEW_DOCUMENTS: usize = 40;

@@ -19,6 +19,7 @@ mod tools_bytes;
 mod tools_failures;
 mod transcripts;
 mod upstream;
+mod upstream_changes;
 mod upstream_faults;
 mod upstream_listing;
 mod upstream_notices;

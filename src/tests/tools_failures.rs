@@ -44,7 +44,7 @@ async fn a_failed_read_says_what_happened_and_what_to_do() {
 {"error":"The upstream answered HTTP 429. Nothing was executed. Try again later."}
 {"error":"The upstream's answer is not valid MCP: it is HTML. Try again later."}
 {"error":"The upstream's answer is larger than 1024 bytes. Ask for less, for instance with a filter or a smaller page."}
-{"error":"The upstream had forgotten the session. Nothing was executed. Try again later."}
+{"error":"The upstream had forgotten the session. Nothing was executed. Call it again: a new session will be opened."}
 {"error":"The upstream speaks no protocol version that this proxy speaks. Nothing was executed. Try again later."}
 {"error":"The upstream answered with an error: the database is on fire. Try again later."}
 {"error":"The upstream answered with an error: no such method! Nothing was executed. Try again later."}
@@ -67,7 +67,7 @@ async fn t_r12_a_failed_write_says_what_is_known_about_its_execution_and_is_not_
 {"error":"The upstream answered HTTP 429. Nothing was executed. Try again later."}
 {"error":"The upstream's answer is not valid MCP: it is HTML. It is not known whether the call was executed: check before you repeat it."}
 {"error":"The upstream's answer is larger than 1024 bytes. It is not known whether the call was executed: check before you repeat it."}
-{"error":"The upstream had forgotten the session. Nothing was executed. Try again later."}
+{"error":"The upstream had forgotten the session. Nothing was executed. Call it again: a new session will be opened."}
 {"error":"The upstream speaks no protocol version that this proxy speaks. Nothing was executed. Try again later."}
 {"error":"The upstream answered with an error: the database is on fire. It is not known whether the call was executed: check before you repeat it."}
 {"error":"The upstream answered with an error: no such method! Nothing was executed. Try again later."}

@@ -166,6 +166,9 @@ pub(super) fn explain(error: &UpstreamError, tool: &IndexedTool, is_read: bool) 
     };
     let then = match (is_read, error.was_not_executed(), matches!(error, UpstreamError::TooLarge(_))) {
         (true, _, true) => "Ask for less, for instance with a filter or a smaller page.",
+        (_, true, _) if matches!(error, UpstreamError::SessionLost) => {
+            "Nothing was executed. Call it again: a new session will be opened."
+        }
         (_, true, _) => "Nothing was executed. Try again later.",
         (true, ..) => "Try again later.",
         (false, ..) => "It is not known whether the call was executed: check before you repeat it.",
