@@ -3,22 +3,23 @@
 //! Parsing never stops at the first bad value: a value that can't be read is kept as a problem, and
 //! [`ServeArgs::check`] tells all of them at once. Nothing else reads the environment.
 
+mod fetch_model;
 mod page;
+mod problems;
 mod values;
 
+pub use fetch_model::{FetchModelArgs, FetchModelConfig};
 pub use page::configuration_page;
-use values::Placeholder;
+use problems::{Problems, unknown_variables};
 pub use values::{ByteSize, Seconds, Setting};
 
 use crate::catalog::WriteTools;
 use crate::telemetry::LogFormat;
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use std::collections::BTreeSet;
-use std::fmt::Display;
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use url::{Host, Url};
+use url::Url;
 
 /// Environment variables that start so are ours.
 pub const ENV_PREFIX: &str = "TOOLSEARCH_";
@@ -40,6 +41,8 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Try it without a gateway: a made-up upstream with hundreds of tools, and the proxy in front of it
     Demo(DemoArgs),
+    /// Download a larger model for search in more languages, checked against pinned digests
+    FetchModel(FetchModelArgs),
 }
 
 /// Which ranking is used.
@@ -159,6 +162,16 @@ struct ToolArgs {
     /// none compares words only
     #[arg(long, value_name = "NAME", default_value = "builtin", env = "TOOLSEARCH_EMBEDDER")]
     embedder: EmbedderChoice,
+    /// Folder of a model to use instead of the built-in one, as fetch-model makes it. Its files must have the digests
+    /// that are pinned, and only their owner may be able to write there
+    #[arg(long, value_name = "DIR", env = "TOOLSEARCH_MODEL_DIR")]
+    model_dir: Option<PathBuf>,
+    /// Manifest with the digests of the model in --model-dir, where it is not the one that fetch-model brings by itself
+    #[arg(long, value_name = "FILE", env = "TOOLSEARCH_MODEL_MANIFEST")]
+    model_manifest: Option<PathBuf>,
+    /// Use any model2vec folder as --model-dir, without digests to compare its files with
+    #[arg(long, env = "TOOLSEARCH_MODEL_UNPINNED")]
+    model_unpinned: bool,
     /// How many of a search's best hits come with their input schema
     #[arg(long, value_name = "COUNT", default_value = "3", env = "TOOLSEARCH_SEARCH_SCHEMAS")]
     search_schemas: Setting<usize>,
@@ -230,6 +243,7 @@ pub struct ServeConfig {
     pub max_listing_bytes: ByteSize,
     pub write_tools: WriteTools,
     pub embedder: EmbedderChoice,
+    pub model: Option<ModelFolder>,
     pub search_schemas: usize,
     pub search_schema_bytes: ByteSize,
     pub max_batch_calls: usize,
@@ -242,6 +256,15 @@ pub struct ServeConfig {
     pub drain_timeout: Seconds,
     pub log_format: LogFormat,
     pub log_level: tracing::Level,
+}
+
+/// A model to be used instead of the built-in one.
+#[derive(Clone, Debug)]
+pub struct ModelFolder {
+    pub path: PathBuf,
+    /// The text of the manifest, where it is not the one of the binary.
+    pub manifest: Option<String>,
+    pub is_unpinned: bool,
 }
 
 /// Everything that is wrong with the settings.
@@ -268,11 +291,8 @@ impl ServeArgs {
             problems.add("--write-tools", error);
             WriteTools::default()
         });
-        let upstream_ca = network.upstream_ca.and_then(|path| {
-            std::fs::read(&path)
-                .map_err(|error| problems.add("--upstream-ca", format!("{}: {error}", path.display())))
-                .ok()
-        });
+        let upstream_ca = network.upstream_ca.and_then(|path| problems.read("--upstream-ca", &path));
+        let model = problems.model(&tools);
         let config = ServeConfig {
             upstream,
             upstream_ca,
@@ -293,6 +313,7 @@ impl ServeArgs {
             max_listing_bytes: problems.take("--max-listing-bytes", catalog.max_listing_bytes),
             write_tools,
             embedder: tools.embedder,
+            model,
             search_schemas: problems.take("--search-schemas", tools.search_schemas),
             search_schema_bytes: problems.take("--search-schema-bytes", tools.search_schema_bytes),
             max_batch_calls: problems.take("--max-batch-calls", tools.max_batch_calls),
@@ -310,86 +331,10 @@ impl ServeArgs {
     }
 }
 
-/// The problems found so far.
-struct Problems(Vec<String>);
-
-impl Problems {
-    fn add(&mut self, flag: &str, problem: impl Display) {
-        self.0.push(format!("{flag}: {problem}"));
-    }
-
-    /// The value, or a placeholder behind a problem, so that the remaining settings are still checked.
-    fn take<T: Placeholder>(&mut self, flag: &str, setting: Setting<T>) -> T {
-        setting.0.unwrap_or_else(|problem| {
-            self.add(flag, problem);
-            T::placeholder()
-        })
-    }
-
-    fn positive(&mut self, flag: &str, setting: Setting<Seconds>) -> Seconds {
-        if setting.0.as_ref().is_ok_and(|time| time.0.is_zero()) {
-            self.add(flag, "must be more than zero");
-        }
-        self.take(flag, setting)
-    }
-
-    fn upstream(&mut self, setting: Option<Setting<Url>>, allow_plaintext: bool) -> Url {
-        const FLAG: &str = "--upstream";
-        let Some(setting) = setting else {
-            self.add(FLAG, "is required: the URL of the MCP server with the many tools");
-            return Url::placeholder();
-        };
-        let url = self.take(FLAG, setting);
-        if !matches!(url.scheme(), "http" | "https") {
-            self.add(FLAG, "must start with https:// or http://");
-        } else if !url.username().is_empty() || url.password().is_some() {
-            self.add(FLAG, "must hold no user name or password: callers bring their own credentials");
-        } else if url.fragment().is_some() {
-            self.add(FLAG, "must have no # part");
-        } else if url.scheme() == "http" && !is_loopback(&url) && !allow_plaintext {
-            self.add(
-                FLAG,
-                "is http:// and not on this machine, so tokens would cross the network unencrypted; use https://, or \
-                 add --allow-plaintext-upstream where the network is trusted",
-            );
-        }
-        url
-    }
-
-    fn result(mut self, config: ServeConfig) -> Result<ServeConfig, ConfigError> {
-        self.0.sort();
-        if self.0.is_empty() { Ok(config) } else { Err(ConfigError(self.0)) }
-    }
-}
-
-fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
-    }
-}
-
-/// A variable with our prefix that no flag reads is a typing error.
-fn unknown_variables(env: impl IntoIterator<Item = String>) -> Vec<String> {
-    let command = Cli::command();
-    let known: BTreeSet<String> = command
-        .get_subcommands()
-        .flat_map(|subcommand| subcommand.get_arguments())
-        .filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned))
-        .collect();
-    env.into_iter()
-        .filter(|name| name.starts_with(ENV_PREFIX) && !known.contains(name))
-        .map(|name| {
-            format!("{name}: no setting has this environment variable; see toolsearch-proxy serve --help")
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     fn checked(args: &[&str]) -> Result<ServeConfig, Vec<String>> {
         let args = ["toolsearch-proxy", "serve"].iter().chain(args);

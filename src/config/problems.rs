@@ -1,0 +1,119 @@
+//! [`Problems`]: what is wrong with the settings, all of it.
+
+use super::values::Placeholder;
+use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, Setting, ToolArgs};
+use clap::CommandFactory;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::path::Path;
+use url::{Host, Url};
+
+/// The problems found so far.
+pub(super) struct Problems(pub(super) Vec<String>);
+
+impl Problems {
+    pub(super) fn add(&mut self, flag: &str, problem: impl Display) {
+        self.0.push(format!("{flag}: {problem}"));
+    }
+
+    /// The value, or a placeholder behind a problem, so that the remaining settings are still checked.
+    pub(super) fn take<T: Placeholder>(&mut self, flag: &str, setting: Setting<T>) -> T {
+        setting.0.unwrap_or_else(|problem| {
+            self.add(flag, problem);
+            T::placeholder()
+        })
+    }
+
+    pub(super) fn positive(&mut self, flag: &str, setting: Setting<Seconds>) -> Seconds {
+        if setting.0.as_ref().is_ok_and(|time| time.0.is_zero()) {
+            self.add(flag, "must be more than zero");
+        }
+        self.take(flag, setting)
+    }
+
+    pub(super) fn read(&mut self, flag: &str, path: &Path) -> Option<Vec<u8>> {
+        let read = std::fs::read(path);
+        read.map_err(|error| self.add(flag, format!("{}: {error}", path.display()))).ok()
+    }
+
+    pub(super) fn manifest(&mut self, path: &Path) -> Option<String> {
+        const FLAG: &str = "--model-manifest";
+        let text = String::from_utf8(self.read(FLAG, path)?);
+        text.map_err(|_| self.add(FLAG, format!("{}: it is no text", path.display()))).ok()
+    }
+
+    pub(super) fn model(&mut self, tools: &ToolArgs) -> Option<ModelFolder> {
+        let manifest = tools.model_manifest.as_ref().and_then(|path| self.manifest(path));
+        let Some(path) = &tools.model_dir else {
+            for (flag, is_given) in [
+                ("--model-unpinned", tools.model_unpinned),
+                ("--model-manifest", tools.model_manifest.is_some()),
+            ] {
+                if is_given {
+                    self.add(flag, "needs --model-dir");
+                }
+            }
+            return None;
+        };
+        if tools.embedder == EmbedderChoice::None {
+            self.add("--model-dir", "is not used with --embedder none: leave one of the two out");
+        }
+        if tools.model_unpinned && tools.model_manifest.is_some() {
+            self.add("--model-unpinned", "is not used with --model-manifest: leave one of the two out");
+        }
+        Some(ModelFolder { path: path.clone(), manifest, is_unpinned: tools.model_unpinned })
+    }
+
+    pub(super) fn upstream(&mut self, setting: Option<Setting<Url>>, allow_plaintext: bool) -> Url {
+        const FLAG: &str = "--upstream";
+        let Some(setting) = setting else {
+            self.add(FLAG, "is required: the URL of the MCP server with the many tools");
+            return Url::placeholder();
+        };
+        let url = self.take(FLAG, setting);
+        if !matches!(url.scheme(), "http" | "https") {
+            self.add(FLAG, "must start with https:// or http://");
+        } else if !url.username().is_empty() || url.password().is_some() {
+            self.add(FLAG, "must hold no user name or password: callers bring their own credentials");
+        } else if url.fragment().is_some() {
+            self.add(FLAG, "must have no # part");
+        } else if url.scheme() == "http" && !is_loopback(&url) && !allow_plaintext {
+            self.add(
+                FLAG,
+                "is http:// and not on this machine, so tokens would cross the network unencrypted; use https://, or \
+                 add --allow-plaintext-upstream where the network is trusted",
+            );
+        }
+        url
+    }
+
+    pub(super) fn result<T>(mut self, config: T) -> Result<T, ConfigError> {
+        self.0.sort();
+        if self.0.is_empty() { Ok(config) } else { Err(ConfigError(self.0)) }
+    }
+}
+
+pub(super) fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
+}
+
+/// A variable with our prefix that no flag reads is a typing error.
+pub(super) fn unknown_variables(env: impl IntoIterator<Item = String>) -> Vec<String> {
+    let command = Cli::command();
+    let known: BTreeSet<String> = command
+        .get_subcommands()
+        .flat_map(|subcommand| subcommand.get_arguments())
+        .filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned))
+        .collect();
+    env.into_iter()
+        .filter(|name| name.starts_with(ENV_PREFIX) && !known.contains(name))
+        .map(|name| {
+            format!("{name}: no setting has this environment variable; see toolsearch-proxy serve --help")
+        })
+        .collect()
+}
