@@ -26,7 +26,7 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(1, &error.to_string()),
         },
-        Command::FetchModel(args) => runtime.block_on(fetch_model(args)),
+        Command::FetchModel(args) => runtime.block_on(fetch_model(*args)),
     };
     // Work that was cut off at the deadline is not waited for.
     runtime.shutdown_background();

@@ -42,7 +42,7 @@ pub enum Command {
     /// Try it without a gateway: a made-up upstream with hundreds of tools, and the proxy in front of it
     Demo(DemoArgs),
     /// Download a larger model for search in more languages, checked against pinned digests
-    FetchModel(FetchModelArgs),
+    FetchModel(Box<FetchModelArgs>),
 }
 
 /// Which ranking is used.

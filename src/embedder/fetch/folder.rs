@@ -198,6 +198,7 @@ pub(super) struct Part {
 }
 
 impl Part {
+    #[cfg(test)]
     pub fn path(&self) -> &Path {
         &self.path
     }
