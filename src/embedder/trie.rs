@@ -187,6 +187,17 @@ mod tests {
     }
 
     #[test]
+    fn many_strings_are_laid_out_soon_and_all_found() {
+        let words: Vec<String> = (0..=HASTY_FROM).map(|i| format!("{:x}ž{i}", i * 7919 % 65_536)).collect();
+        let mut strings: Vec<(&[u8], u32)> =
+            words.iter().zip(0..).map(|(word, value)| (word.as_bytes(), value)).collect();
+        strings.sort_unstable();
+        let units = bytes(&build(&strings).unwrap());
+        let trie = Trie::new(&units);
+        assert!(strings.iter().all(|(string, value)| trie.get(string) == Some(*value)));
+    }
+
+    #[test]
     fn prefixes_come_shortest_first() {
         let units = bytes(&build(&[(b"a", 1), (b"ab", 2), (b"abcd", 3)]).unwrap());
         let mut found = Vec::new();

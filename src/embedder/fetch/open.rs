@@ -40,7 +40,7 @@ pub enum Pins {
 ///
 /// # Cost
 /// For half a million vectors of 256 numbers: some 150 MB of memory, and what hashing these takes; the first time the
-/// four times larger files are read and hashed too, and the tokenizer takes some 500 MB while it is converted.
+/// four times larger files are read and hashed too, with some 260 MB at the peak.
 pub fn open_model_folder(path: &Path, pins: &Pins) -> Result<Arc<StaticModel>, FetchError> {
     let folder = Folder::open(path)?;
     let manifest = match pins {
