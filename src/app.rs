@@ -2,9 +2,11 @@
 
 use crate::caller::Salt;
 use crate::catalog::{CatalogCache, CatalogCacheOptions, CatalogStore, CatalogStoreOptions};
-use crate::config::{EmbedderChoice, ServeConfig};
+use crate::config::{EmbedderChoice, FetchModelConfig, ModelFolder, ServeConfig};
 use crate::dispatch::Dispatcher;
-use crate::embedder::StaticModel;
+use crate::embedder::{
+    ClientOptions, FetchError, FetchOptions, Manifest, Pins, StaticModel, fetch_model, open_model_folder,
+};
 use crate::search::{Embed, Ranker, RankerOptions};
 use crate::server::{self, Admission, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
 use crate::telemetry::Metrics;
@@ -29,6 +31,9 @@ pub enum StartError {
     /// The upstream's client can't be built.
     #[error("--upstream-ca: {0}")]
     Upstream(#[from] UpstreamSetupError),
+    /// The model of `--model-dir` can't be used.
+    #[error("--model-dir: {0}")]
+    Model(#[from] FetchError),
     /// An address can't be bound.
     #[error("{flag}: can't listen on {address}: {source}")]
     Bind {
@@ -45,15 +50,27 @@ impl App {
     /// The proxy in front of the upstream of the settings.
     ///
     /// # Errors
-    /// When the upstream's client can't be built.
+    /// When the upstream's client can't be built, or the model of the settings can't be used.
     pub fn new(config: &ServeConfig) -> Result<Self, StartError> {
         let upstream = HttpUpstream::new(upstream_options(config))?;
-        Ok(Self::with_upstream(config, Arc::new(upstream)))
+        Ok(Self::with_embedder(config, Arc::new(upstream), embedder(config)?))
     }
 
-    /// The proxy in front of any upstream.
+    /// The proxy in front of any upstream. A model that can't be used is left out.
     pub fn with_upstream(config: &ServeConfig, upstream: Arc<dyn Upstream>) -> Self {
-        let ranker = Arc::new(Ranker::new(RankerOptions::default(), embedder(config.embedder)));
+        let embedder = embedder(config).unwrap_or_else(|error| {
+            tracing::error!(%error, "the model can't be used: search compares words only");
+            None
+        });
+        Self::with_embedder(config, upstream, embedder)
+    }
+
+    fn with_embedder(
+        config: &ServeConfig,
+        upstream: Arc<dyn Upstream>,
+        embedder: Option<Arc<dyn Embed>>,
+    ) -> Self {
+        let ranker = Arc::new(Ranker::new(RankerOptions::default(), embedder));
         let store = Arc::new(CatalogStore::new(CatalogStoreOptions {
             ranker: Arc::clone(&ranker),
             write_tools: config.write_tools.clone(),
@@ -159,8 +176,16 @@ impl Listeners {
 }
 
 /// The model of the settings. Without one, search compares words only, and says so in the log.
-fn embedder(choice: EmbedderChoice) -> Option<Arc<dyn Embed>> {
-    match choice {
+///
+/// # Errors
+/// Only for a folder that the operator chose: nothing stands in for it.
+fn embedder(config: &ServeConfig) -> Result<Option<Arc<dyn Embed>>, FetchError> {
+    if let Some(ModelFolder { path, manifest, is_unpinned }) = &config.model {
+        let pins =
+            if *is_unpinned { Pins::None } else { Pins::Of(Box::new(manifest_of(manifest.as_deref())?)) };
+        return Ok(Some(open_model_folder(path, &pins)?));
+    }
+    Ok(match config.embedder {
         EmbedderChoice::None => None,
         EmbedderChoice::Builtin => match StaticModel::builtin() {
             Ok(model) => Some(model),
@@ -169,7 +194,33 @@ fn embedder(choice: EmbedderChoice) -> Option<Arc<dyn Embed>> {
                 None
             }
         },
-    }
+    })
+}
+
+fn manifest_of(text: Option<&str>) -> Result<Manifest, FetchError> {
+    Ok(text.map_or_else(Manifest::built_in, Manifest::parse)?)
+}
+
+/// Brings a model's files as the settings say.
+///
+/// # Errors
+/// What went wrong, with the exit code that says of which kind it is.
+pub async fn fetch(config: FetchModelConfig) -> Result<(), FetchError> {
+    let client = ClientOptions {
+        proxy: config.proxy,
+        ca_pem: config.ca,
+        connect_timeout: config.connect_timeout.0,
+        stall_timeout: config.stall_timeout.0,
+    };
+    fetch_model(FetchOptions {
+        folder: config.model_dir,
+        manifest: manifest_of(config.manifest.as_deref())?,
+        base_url: config.base_url,
+        client,
+        retries: config.retries,
+        confirm_pins: config.confirm_pins,
+    })
+    .await
 }
 
 fn upstream_options(config: &ServeConfig) -> HttpUpstreamOptions {

@@ -3,8 +3,8 @@
 use clap::Parser;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
-use toolsearch_proxy::app::{App, Listeners};
-use toolsearch_proxy::config::{Cli, Command, ServeArgs};
+use toolsearch_proxy::app::{self, App, Listeners};
+use toolsearch_proxy::config::{Cli, Command, FetchModelArgs, ServeArgs};
 use toolsearch_proxy::{config, demo, eval, telemetry};
 
 /// Settings that can't be used.
@@ -33,15 +33,30 @@ fn main() -> ExitCode {
             Ok(()) => ExitCode::SUCCESS,
             Err(error) => fail(1, &error.to_string()),
         },
+        Command::FetchModel(args) => runtime.block_on(fetch_model(*args)),
     };
     // Work that was cut off at the deadline is not waited for.
     runtime.shutdown_background();
     exit
 }
 
+fn variables() -> impl Iterator<Item = String> {
+    std::env::vars_os().filter_map(|(name, _)| name.into_string().ok())
+}
+
+async fn fetch_model(args: FetchModelArgs) -> ExitCode {
+    let config = match args.check(variables()) {
+        Ok(config) => config,
+        Err(error) => return fail(EXIT_USAGE, &error.to_string()),
+    };
+    match app::fetch(config).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(error.exit_code(), &error.to_string()),
+    }
+}
+
 async fn serve(args: ServeArgs) -> ExitCode {
-    let variables = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-    let config = match args.check(variables) {
+    let config = match args.check(variables()) {
         Ok(config) => config,
         Err(error) => return fail(EXIT_USAGE, &error.to_string()),
     };

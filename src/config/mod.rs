@@ -3,10 +3,12 @@
 //! Parsing never stops at the first bad value: a value that can't be read is kept as a problem, and
 //! [`ServeArgs::check`] tells all of them at once. Nothing else reads the environment.
 
+mod fetch_model;
 mod page;
 mod problems;
 mod values;
 
+pub use fetch_model::{FetchModelArgs, FetchModelConfig};
 pub use page::configuration_page;
 pub use values::{ByteSize, Seconds, Setting};
 
@@ -43,6 +45,8 @@ pub enum Command {
     Demo(DemoArgs),
     /// Measure how well questions find their tools in a catalogue of yours
     Eval(EvalArgs),
+    /// Download a larger model for search in more languages, checked against pinned digests
+    FetchModel(Box<FetchModelArgs>),
 }
 
 /// Which model gives texts their meaning.
@@ -174,6 +178,16 @@ struct ToolArgs {
     /// none compares words only
     #[arg(long, value_name = "NAME", default_value = "builtin", env = "TOOLSEARCH_EMBEDDER")]
     embedder: Setting<EmbedderChoice>,
+    /// Folder of a model to use instead of the built-in one, as fetch-model makes it. Its files must have the digests
+    /// that are pinned, and only their owner may be able to write there
+    #[arg(long, value_name = "DIR", env = "TOOLSEARCH_MODEL_DIR")]
+    model_dir: Option<PathBuf>,
+    /// Manifest with the digests of the model in --model-dir, where it is not the one that fetch-model brings by itself
+    #[arg(long, value_name = "FILE", env = "TOOLSEARCH_MODEL_MANIFEST")]
+    model_manifest: Option<PathBuf>,
+    /// Use any model2vec folder as --model-dir, without digests to compare its files with
+    #[arg(long, env = "TOOLSEARCH_MODEL_UNPINNED")]
+    model_unpinned: bool,
     /// How many of a search's best hits come with their input schema
     #[arg(long, value_name = "COUNT", default_value = "3", env = "TOOLSEARCH_SEARCH_SCHEMAS")]
     search_schemas: Setting<usize>,
@@ -254,6 +268,7 @@ pub struct ServeConfig {
     pub max_listing_bytes: ByteSize,
     pub write_tools: WriteTools,
     pub embedder: EmbedderChoice,
+    pub model: Option<ModelFolder>,
     pub search_schemas: usize,
     pub search_schema_bytes: ByteSize,
     pub max_batch_calls: usize,
@@ -274,6 +289,15 @@ pub struct ServeConfig {
 /// A variable whose name the operator chose; nothing else outside of the flags reads the environment.
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// A model to be used instead of the built-in one.
+#[derive(Clone, Debug)]
+pub struct ModelFolder {
+    pub path: PathBuf,
+    /// The text of the manifest, where it is not the one of the binary.
+    pub manifest: Option<String>,
+    pub is_unpinned: bool,
 }
 
 /// Everything that is wrong with the settings.
@@ -300,11 +324,8 @@ impl ServeArgs {
             problems.add("--write-tools", error);
             WriteTools::default()
         });
-        let upstream_ca = network.upstream_ca.and_then(|path| {
-            std::fs::read(&path)
-                .map_err(|error| problems.add("--upstream-ca", format!("{}: {error}", path.display())))
-                .ok()
-        });
+        let upstream_ca = network.upstream_ca.and_then(|path| problems.read("--upstream-ca", &path));
+        let model = problems.model(&tools);
         let config = ServeConfig {
             upstream,
             upstream_ca,
@@ -325,6 +346,7 @@ impl ServeArgs {
             max_listing_bytes: problems.take("--max-listing-bytes", catalog.max_listing_bytes),
             write_tools,
             embedder: problems.take("--embedder", tools.embedder),
+            model,
             search_schemas: problems.take("--search-schemas", tools.search_schemas),
             search_schema_bytes: problems.take("--search-schema-bytes", tools.search_schema_bytes),
             max_batch_calls: problems.take("--max-batch-calls", tools.max_batch_calls),

@@ -1,14 +1,15 @@
-//! Collects all that is wrong with the settings, so that it can be told at once.
+//! [`Problems`]: all that is wrong with the settings, so that it can be told at once.
 
 use super::values::Placeholder;
-use super::{Cli, ConfigError, ENV_PREFIX, Seconds, ServeConfig, Setting};
+use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, Setting, ToolArgs};
 use clap::CommandFactory;
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::path::Path;
 use url::{Host, Url};
 
 /// The problems found so far.
-pub(super) struct Problems(Vec<String>);
+pub(super) struct Problems(pub(super) Vec<String>);
 
 impl Problems {
     /// Those of the environment: variables that nobody reads.
@@ -35,6 +36,39 @@ impl Problems {
         self.take(flag, setting)
     }
 
+    pub(super) fn read(&mut self, flag: &str, path: &Path) -> Option<Vec<u8>> {
+        let read = std::fs::read(path);
+        read.map_err(|error| self.add(flag, format!("{}: {error}", path.display()))).ok()
+    }
+
+    pub(super) fn manifest(&mut self, path: &Path) -> Option<String> {
+        const FLAG: &str = "--model-manifest";
+        let text = String::from_utf8(self.read(FLAG, path)?);
+        text.map_err(|_| self.add(FLAG, format!("{}: it is no text", path.display()))).ok()
+    }
+
+    pub(super) fn model(&mut self, tools: &ToolArgs) -> Option<ModelFolder> {
+        let manifest = tools.model_manifest.as_ref().and_then(|path| self.manifest(path));
+        let Some(path) = &tools.model_dir else {
+            for (flag, is_given) in [
+                ("--model-unpinned", tools.model_unpinned),
+                ("--model-manifest", tools.model_manifest.is_some()),
+            ] {
+                if is_given {
+                    self.add(flag, "needs --model-dir");
+                }
+            }
+            return None;
+        };
+        if matches!(tools.embedder.0, Ok(EmbedderChoice::None)) {
+            self.add("--model-dir", "is not used with --embedder none: leave one of the two out");
+        }
+        if tools.model_unpinned && tools.model_manifest.is_some() {
+            self.add("--model-unpinned", "is not used with --model-manifest: leave one of the two out");
+        }
+        Some(ModelFolder { path: path.clone(), manifest, is_unpinned: tools.model_unpinned })
+    }
+
     pub(super) fn upstream(&mut self, setting: Option<Setting<Url>>, allow_plaintext: bool) -> Url {
         const FLAG: &str = "--upstream";
         let Some(setting) = setting else {
@@ -58,13 +92,13 @@ impl Problems {
         url
     }
 
-    pub(super) fn result(mut self, config: ServeConfig) -> Result<ServeConfig, ConfigError> {
+    pub(super) fn result<T>(mut self, config: T) -> Result<T, ConfigError> {
         self.0.sort();
         if self.0.is_empty() { Ok(config) } else { Err(ConfigError(self.0)) }
     }
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(address)) => address.is_loopback(),
         Some(Host::Ipv6(address)) => address.is_loopback(),

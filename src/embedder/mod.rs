@@ -6,10 +6,12 @@
 //! row when it has more.
 //!
 //! Invariants: the same tokens as the `tokenizers` crate gives, for the pipelines that are accepted; others are refused.
-//! Every offset and every row number in a file is checked before use. Not here: downloads and digests.
+//! Every offset and every row number in a file is checked before use. [`fetch_model`] brings a model's files, and
+//! [`open_model_folder`] uses those that are what they should be.
 
 mod charsmap;
 mod convert;
+mod fetch;
 mod model;
 mod table;
 mod trie;
@@ -17,4 +19,8 @@ mod unigram;
 mod vocabulary;
 
 pub use convert::convert_tokenizer;
+pub use fetch::{
+    ClientOptions, FetchError, FetchOptions, FolderError, Manifest, ManifestError, Pins, fetch_model,
+    open_model_folder,
+};
 pub use model::{ModelError, StaticModel};

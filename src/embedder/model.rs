@@ -73,7 +73,7 @@ impl StaticModel {
         Self::new(vocabulary, Table::read(BufReader::with_capacity(1 << 20, file), len)?).map(Arc::new)
     }
 
-    fn new(vocabulary: Vocabulary, table: Table) -> Result<Self, ModelError> {
+    pub(super) fn new(vocabulary: Vocabulary, table: Table) -> Result<Self, ModelError> {
         let (pieces, tokens) = (vocabulary.len(), table.tokens());
         if pieces > tokens {
             return Err(ModelError::Mismatch { pieces, tokens });

@@ -9,10 +9,11 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{self, Read, Write};
 use std::ops::Range;
 
 use serde::Deserialize;
+use serde_json::json;
 
 use super::model::ModelError;
 
@@ -119,6 +120,38 @@ impl Table {
             Cow::Owned(bytes) => bytes.capacity(),
         };
         table + (self.scales.capacity() + self.weights.capacity() + self.mapping.capacity()) * 4
+    }
+
+    /// Writes it as `model.safetensors` with 8 bits a number. What a row and a token are multiplied by becomes one
+    /// weight a token, so the vectors that come back are the same.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let weights: Vec<u8> = (0..self.tokens())
+            .flat_map(|token| {
+                let row = self.mapping.get(token).map_or(token, |&row| row as usize);
+                let scale = self.scales.get(row).copied().unwrap_or(1.0);
+                (scale * self.weights.get(token).copied().unwrap_or(1.0)).to_le_bytes()
+            })
+            .collect();
+        let mapping: Vec<u8> = self.mapping.iter().flat_map(|&row| i64::from(row).to_le_bytes()).collect();
+        let rows = self.rows.len() / self.dimensions;
+        let mut tensors = serde_json::Map::new();
+        let mut end = 0;
+        let parts = [
+            ("embeddings", "I8", vec![rows, self.dimensions], self.rows.len()),
+            ("weights", "F32", vec![self.tokens()], weights.len()),
+            ("mapping", "I64", vec![self.mapping.len()], mapping.len()),
+        ];
+        for (name, dtype, shape, len) in parts.into_iter().filter(|part| part.3 > 0) {
+            let tensor = json!({"dtype": dtype, "shape": shape, "data_offsets": [end, end + len]});
+            tensors.insert(name.to_owned(), tensor);
+            end += len;
+        }
+        let header = serde_json::Value::Object(tensors).to_string();
+        out.write_all(&(header.len() as u64).to_le_bytes())?;
+        out.write_all(header.as_bytes())?;
+        out.write_all(&self.bytes[self.rows.clone()])?;
+        out.write_all(&weights)?;
+        out.write_all(&mapping)
     }
 
     /// Adds `weight` times the token's vector to `sum`; an unknown token adds nothing.
@@ -286,7 +319,7 @@ fn read_exact(file: &mut impl Read, len: usize) -> Result<Vec<u8>, ModelError> {
 }
 
 fn skip(file: &mut impl Read, len: usize) -> Result<(), ModelError> {
-    let skipped = std::io::copy(&mut file.take(len as u64), &mut std::io::sink());
+    let skipped = io::copy(&mut file.take(len as u64), &mut io::sink());
     match skipped {
         Ok(skipped) if skipped == len as u64 => Ok(()),
         Ok(_) => Err(broken("it ends too early")),

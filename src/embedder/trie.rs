@@ -13,6 +13,10 @@ const EMPTY: u32 = u32::MAX << 8;
 /// The largest value and the largest place.
 const VALUE_MAX: u32 = (1 << 24) - 2;
 
+/// With more strings than this, room is given away for time: looking for the tightest place for each of millions of
+/// units would take minutes.
+const HASTY_FROM: usize = 100_000;
+
 /// A trie over little-endian units in `units`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trie<'a> {
@@ -58,7 +62,8 @@ impl<'a> Trie<'a> {
 /// Lays out strings with their values, sorted by string, each once and none with a byte 0. `None` when a value or the
 /// whole is too large.
 pub(super) fn build(strings: &[(&[u8], u32)]) -> Option<Vec<u32>> {
-    let mut builder = Builder { units: vec![0], places: vec![true], first_free: 1 };
+    let is_hasty = strings.len() > HASTY_FROM;
+    let mut builder = Builder { units: vec![0], places: vec![true], first_free: 1, is_hasty };
     let mut pending = vec![(0_usize, 0..strings.len(), 0_usize)];
     while let Some((unit, range, depth)) = pending.pop() {
         let children = children(&strings[range.clone()], depth);
@@ -97,6 +102,8 @@ struct Builder {
     places: Vec<bool>,
     /// No unit before this one is worth a look.
     first_free: usize,
+    /// Take a place that is found soon.
+    is_hasty: bool,
 }
 
 impl Builder {
@@ -104,18 +111,26 @@ impl Builder {
     fn place(&mut self, bytes: &[u8]) -> Option<usize> {
         /// After so many places in vain the front is as good as full.
         const TRIES_MAX: usize = 64;
+        const HASTY_TRIES_MAX: usize = 32;
+        /// More children than these fit between others only by luck: they go to the end.
+        const HASTY_CHILDREN_MAX: usize = 4;
+        let tries_max = if self.is_hasty { HASTY_TRIES_MAX } else { TRIES_MAX };
+        let is_for_the_end = self.is_hasty && bytes.len() > HASTY_CHILDREN_MAX;
         let lowest = usize::from(*bytes.first()?);
         let mut free = self.first_free;
+        if is_for_the_end {
+            free = free.max(self.units.len().saturating_sub(512));
+        }
         for tries in 0.. {
             while self.units.get(free).is_some_and(|&unit| unit != EMPTY) {
                 free += 1;
             }
-            if tries == 0 {
+            if tries == 0 && !is_for_the_end {
                 self.first_free = free;
             }
             if free > lowest && self.fits(free - lowest, bytes) {
-                if tries > TRIES_MAX {
-                    self.first_free = free - TRIES_MAX / 2;
+                if tries > tries_max && !is_for_the_end {
+                    self.first_free = free.saturating_sub(tries_max / 2);
                 }
                 self.take(free - lowest, bytes);
                 return Some(free - lowest);
@@ -169,6 +184,17 @@ mod tests {
         for absent in ["", "c", "abcd", "zz", "zzzz", "\0", "a\0"] {
             assert_eq!(trie.get(absent.as_bytes()), None, "{absent:?}");
         }
+    }
+
+    #[test]
+    fn many_strings_are_laid_out_soon_and_all_found() {
+        let words: Vec<String> = (0..=HASTY_FROM).map(|i| format!("{:x}ž{i}", i * 7919 % 65_536)).collect();
+        let mut strings: Vec<(&[u8], u32)> =
+            words.iter().zip(0..).map(|(word, value)| (word.as_bytes(), value)).collect();
+        strings.sort_unstable();
+        let units = bytes(&build(&strings).unwrap());
+        let trie = Trie::new(&units);
+        assert!(strings.iter().all(|(string, value)| trie.get(string) == Some(*value)));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 
 mod catalog;
 mod connections;
+mod fetch_model;
 mod http;
 mod login;
 mod process;
