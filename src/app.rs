@@ -14,10 +14,11 @@ use crate::tools::{ToolOptions, Toolbox};
 use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream, UpstreamSetupError};
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// The proxy, ready to be served.
 pub struct App {
@@ -129,17 +130,20 @@ impl App {
                 let _closed = admin_stopped.changed().await;
             }));
         let draining = Arc::clone(&self.server);
+        let drain_until = Arc::new(OnceLock::new());
+        let (deadline, drain_timeout) = (Arc::clone(&drain_until), self.serve_options.drain_timeout);
         let shutdown = async move {
             shutdown.await;
+            deadline.get_or_init(|| Instant::now() + drain_timeout);
             draining.is_draining.store(true, Ordering::Relaxed);
             tracing::info!("stopping: requests in flight may finish");
         };
         let router = server::router(Arc::clone(&self.server));
-        let drain_timeout = self.serve_options.drain_timeout;
         let finished = server::serve(listeners.mcp, router, self.serve_options, shutdown).await;
-        // Calls of clients that are gone have no connection to wait for.
+        // Calls of clients that are gone have no connection to wait for; the deadline is the same.
+        let deadline = *drain_until.get_or_init(Instant::now);
         let finished =
-            finished && tokio::time::timeout(drain_timeout, self.server.admission.empty()).await.is_ok();
+            finished && tokio::time::timeout_at(deadline, self.server.admission.empty()).await.is_ok();
         drop(stop_admin);
         let _admin_is_done = admin.await;
         finished

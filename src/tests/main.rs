@@ -11,6 +11,7 @@ mod connections;
 mod fetch_model;
 mod http;
 mod login;
+mod model;
 mod process;
 mod rules;
 mod support;

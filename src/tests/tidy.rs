@@ -243,7 +243,7 @@ fn words_that_the_house_does_without_are_not_in_the_code() {
 }
 
 #[test]
-fn t_f9_the_http_client_is_built_in_one_place() {
+fn t_f9_each_http_client_is_built_in_one_place() {
     let makers = ["Client::builder", "Client::new", "ClientBuilder", "reqwest::get", "reqwest::blocking"];
     let found: BTreeSet<String> = sources_of_the_crate()
         .filter(|source| {
@@ -251,18 +251,22 @@ fn t_f9_the_http_client_is_built_in_one_place() {
         })
         .map(|source| source.path)
         .collect();
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["src/upstream/http.rs"]);
-    let client = read("src/upstream/http.rs");
-    for setting in [
-        ".redirect(reqwest::redirect::Policy::none())",
-        ".retry(reqwest::retry::never())",
-        ".no_proxy()",
-        ".referer(false)",
-        ".connect_timeout(",
-        ".pool_idle_timeout(",
-    ] {
-        assert!(client.contains(setting), "{setting}");
+    // One for callers' requests, one for downloads, which carries nobody's credentials.
+    let clients = ["src/embedder/fetch/client.rs", "src/upstream/http.rs"];
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), clients);
+    for path in clients {
+        let client = read(path);
+        for setting in [
+            ".redirect(reqwest::redirect::Policy::none())",
+            ".retry(reqwest::retry::never())",
+            ".no_proxy()",
+            ".referer(false)",
+            ".connect_timeout(",
+        ] {
+            assert!(client.contains(setting), "{path}: {setting}");
+        }
     }
+    assert!(read(clients[1]).contains(".pool_idle_timeout("));
 }
 
 #[test]
