@@ -21,7 +21,7 @@ pub struct FetchModelArgs {
     /// A mirror with the layout of the hub, instead of the hub: files are at URL/OWNER/MODEL/resolve/REVISION/FILE
     #[arg(long, value_name = "URL", env = "TOOLSEARCH_FETCH_BASE_URL")]
     base_url: Option<Setting<Url>>,
-    /// HTTP proxy to download through, for instance http://proxy.example:3128. The usual proxy variables are not read
+    /// HTTP proxy to download through, written as scheme, host and port. The usual proxy variables are not read
     #[arg(long, value_name = "URL", env = "TOOLSEARCH_FETCH_PROXY", hide_env_values = true)]
     proxy: Option<Setting<Url>>,
     /// PEM file with the certificates to trust instead of the built-in public ones

@@ -1,7 +1,7 @@
 //! Static embedding models: text to tokens to rows of a table, read by us.
 //!
 //! A model is a model2vec folder: `tokenizer.json` (Unigram), `model.safetensors` and `config.json`. The tokenizer is
-//! converted once to a compact form ([`vocabulary`]) that is used in place, so the built-in model costs its own size in
+//! converted once to a compact form (`vocabulary`) that is used in place, so the built-in model costs its own size in
 //! memory and no time to load; `model.safetensors` is used in place too when its table has 8 bits, and made 8-bit row by
 //! row when it has more.
 //!

@@ -16,7 +16,7 @@ pub struct FieldOptions {
 /// Everything that tunes a [`super::Ranker`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct RankerOptions {
-    /// In the order of [`super::document::Field`].
+    /// In the order of `Field`.
     pub fields: [FieldOptions; FIELDS],
     /// BM25's saturation of repeated words.
     pub k1: f32,
