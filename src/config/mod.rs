@@ -44,7 +44,7 @@ pub enum Command {
     /// Try it without a gateway: a made-up upstream with hundreds of tools, and the proxy in front of it
     Demo(DemoArgs),
     /// Measure how well questions find their tools in a catalogue of yours
-    Eval(EvalArgs),
+    Eval(Box<EvalArgs>),
     /// Download a larger model for search in more languages, checked against pinned digests
     FetchModel(Box<FetchModelArgs>),
 }
