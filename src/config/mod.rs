@@ -42,7 +42,7 @@ pub enum Command {
     /// Try it without a gateway: a made-up upstream with hundreds of tools, and the proxy in front of it
     Demo(DemoArgs),
     /// Measure how well questions find their tools in a catalogue of yours
-    Eval(EvalArgs),
+    Eval(Box<EvalArgs>),
 }
 
 /// Which model gives texts their meaning.
@@ -150,6 +150,10 @@ struct CatalogArgs {
     /// Memory for tools and their indexes; the least recently used listings go first
     #[arg(long, value_name = "BYTES", default_value = "256MiB", env = "TOOLSEARCH_CATALOG_CACHE_BYTES")]
     catalog_cache_bytes: Setting<ByteSize>,
+    /// Memory for the input schemas of tools that are called, made ready to check arguments, by estimate; the least
+    /// recently used go first
+    #[arg(long, value_name = "BYTES", default_value = "32MiB", env = "TOOLSEARCH_SCHEMA_CACHE_BYTES")]
+    schema_cache_bytes: Setting<ByteSize>,
     /// Most callers whose listing is remembered
     #[arg(long, value_name = "COUNT", default_value = "100000", env = "TOOLSEARCH_MAX_CALLERS")]
     max_callers: Setting<NonZeroUsize>,
@@ -239,6 +243,7 @@ pub struct ServeConfig {
     pub catalog_ttl: Seconds,
     pub catalog_max_stale: Seconds,
     pub catalog_cache_bytes: ByteSize,
+    pub schema_cache_bytes: ByteSize,
     pub max_callers: NonZeroUsize,
     pub max_tools: NonZeroUsize,
     pub max_pages: NonZeroUsize,
@@ -307,6 +312,7 @@ impl ServeArgs {
             catalog_ttl: problems.positive("--catalog-ttl", catalog.catalog_ttl),
             catalog_max_stale: problems.take("--catalog-max-stale", catalog.catalog_max_stale),
             catalog_cache_bytes: problems.take("--catalog-cache-bytes", catalog.catalog_cache_bytes),
+            schema_cache_bytes: problems.take("--schema-cache-bytes", catalog.schema_cache_bytes),
             max_callers: problems.take("--max-callers", catalog.max_callers),
             max_tools: problems.take("--max-tools", catalog.max_tools),
             max_pages: problems.take("--max-pages", catalog.max_pages),
