@@ -3,12 +3,13 @@
 //! Parsing never stops at the first bad value: a value that can't be read is kept as a problem, and
 //! [`ServeArgs::check`] tells all of them at once. Nothing else reads the environment.
 
+mod command_line;
 mod page;
 mod problems;
 mod values;
 
 pub use page::configuration_page;
-pub use values::{ByteSize, Seconds, Setting};
+pub use values::{ByteSize, Seconds, Setting, Switch};
 
 use crate::catalog::WriteTools;
 use crate::eval::EvalArgs;
@@ -93,6 +94,9 @@ pub struct ServeArgs {
     limits: LimitArgs,
     #[command(flatten)]
     logs: LogArgs,
+    /// Flags that were given more than once.
+    #[arg(skip)]
+    repeated: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -103,8 +107,16 @@ struct NetworkArgs {
     #[arg(long, value_name = "URL", env = "TOOLSEARCH_UPSTREAM")]
     upstream: Option<Setting<Url>>,
     /// Allow an http:// upstream that is not on this machine: tokens then cross the network unencrypted
-    #[arg(long, env = "TOOLSEARCH_ALLOW_PLAINTEXT_UPSTREAM")]
-    allow_plaintext_upstream: bool,
+    #[arg(
+        long,
+        value_name = "BOOLEAN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        env = "TOOLSEARCH_ALLOW_PLAINTEXT_UPSTREAM"
+    )]
+    allow_plaintext_upstream: Setting<Switch>,
     /// PEM file with the certificates to trust instead of the built-in public ones
     #[arg(long, value_name = "FILE", env = "TOOLSEARCH_UPSTREAM_CA")]
     upstream_ca: Option<PathBuf>,
@@ -281,14 +293,18 @@ impl ServeArgs {
     /// All problems at once.
     pub fn check(self, env: impl IntoIterator<Item = String>) -> Result<ServeConfig, ConfigError> {
         let mut problems = Problems::of(env);
-        let Self { network, catalog, tools, limits, logs } = self;
-        let upstream = problems.upstream(network.upstream, network.allow_plaintext_upstream);
+        for flag in &self.repeated {
+            problems.add(flag, "is given twice: give it once");
+        }
+        let Self { network, catalog, tools, limits, logs, repeated: _ } = self;
+        let allow_plaintext = problems.take("--allow-plaintext-upstream", network.allow_plaintext_upstream).0;
+        let upstream = problems.upstream(network.upstream, allow_plaintext);
         let listen = problems.take("--listen", network.listen);
         let admin_listen = problems.take("--admin-listen", network.admin_listen);
         if listen == admin_listen && listen.port() != 0 {
             problems.add("--admin-listen", "must differ from --listen");
         }
-        let write_tools = WriteTools::new(&tools.write_tools);
+        let write_tools = WriteTools::new(&problems.items("--write-tools", tools.write_tools));
         let write_tools = write_tools.unwrap_or_else(|error| {
             problems.add("--write-tools", error);
             WriteTools::default()
@@ -303,9 +319,9 @@ impl ServeArgs {
             upstream_ca,
             listen,
             admin_listen,
-            public_url: network.public_url.map(|url| problems.take("--public-url", url)),
-            allowed_hosts: network.allowed_hosts,
-            allowed_origins: network.allowed_origins,
+            public_url: network.public_url.map(|url| problems.public_url(url)),
+            allowed_hosts: problems.hosts(network.allowed_hosts),
+            allowed_origins: problems.origins(network.allowed_origins),
             upstream_timeout: problems.positive("--upstream-timeout", network.upstream_timeout),
             list_timeout: problems.positive("--list-timeout", network.list_timeout),
             connect_timeout: problems.positive("--connect-timeout", network.connect_timeout),
@@ -325,7 +341,7 @@ impl ServeArgs {
             max_instructions: problems.take("--max-instructions", tools.max_instructions),
             max_request_bytes: problems.take("--max-request-bytes", limits.max_request_bytes),
             max_response_bytes: problems.take("--max-response-bytes", limits.max_response_bytes),
-            max_connections: problems.take("--max-connections", limits.max_connections),
+            max_connections: problems.connections(limits.max_connections),
             header_timeout: problems.positive("--header-timeout", limits.header_timeout),
             body_timeout: problems.positive("--body-timeout", limits.body_timeout),
             drain_timeout: problems.take("--drain-timeout", limits.drain_timeout),
@@ -341,10 +357,11 @@ mod tests {
     use super::problems::unknown_variables;
     use super::*;
     use clap::CommandFactory;
+    use std::ffi::OsString;
 
     fn checked(args: &[&str]) -> Result<ServeConfig, Vec<String>> {
-        let args = ["toolsearch-proxy", "serve"].iter().chain(args);
-        let Command::Serve(serve) = Cli::try_parse_from(args).unwrap().command else { unreachable!() };
+        let args = ["toolsearch-proxy", "serve"].iter().chain(args).map(OsString::from);
+        let Command::Serve(serve) = Cli::read(args).unwrap().command else { unreachable!() };
         serve.check([]).map_err(|error| error.0)
     }
 
@@ -409,6 +426,41 @@ mod tests {
             assert!(problems.len() == 1 && !problems[0].contains("secret"), "{bad}: {problems:?}");
         }
         assert!(checked(&["--upstream", "http://a.example/mcp", "--allow-plaintext-upstream"]).is_ok());
+    }
+
+    #[test]
+    fn what_can_not_work_is_refused_with_what_to_do() {
+        for (flag, values, word) in [
+            ("--public-url", &["https://u:p@h/x", "https://h/x?y", "https://h/x#z", "ftp://h"][..], "must"),
+            ("--allowed-hosts", &["https://mcp.example", "a/b", "", "a,,b"], "write it without"),
+            ("--allowed-origins", &["https://a/b", "foo", "https://", ""], "write"),
+            ("--write-tools", &["a,,b"], "comma"),
+            ("--max-connections", &["18446744073709551615", "-1", "0"], "m"),
+            ("--max-pages", &["-1"], "whole number"),
+            ("--allow-plaintext-upstream=maybe", &[], "true or false"),
+        ] {
+            for value in if values.is_empty() { &[""][..] } else { values } {
+                let mut args = vec!["--upstream", "http://localhost", flag];
+                args.extend((!values.is_empty()).then_some(*value));
+                let problems = checked(&args).unwrap_err();
+                assert!(problems.len() == 1 && problems[0].contains(word), "{flag} {value}: {problems:?}");
+            }
+        }
+        for (flag, value) in [
+            ("--public-url", "https://h/x"),
+            ("--allowed-hosts", "mcp.example,[::1]:8080,*"),
+            ("--allowed-origins", "https://a.example:8443,null,*"),
+            ("--allow-plaintext-upstream=1", "--search-schemas=0"),
+        ] {
+            assert!(checked(&["--upstream", "http://localhost", flag, value]).is_ok(), "{flag} {value}");
+        }
+    }
+
+    #[test]
+    fn a_flag_given_twice_is_told_with_the_others() {
+        let problems = checked(&["--max-tools", "1", "--max-tools=2", "--listen", "nowhere"]).unwrap_err();
+        let flags: Vec<&str> = problems.iter().map(|problem| problem.split(':').next().unwrap()).collect();
+        assert_eq!(flags, ["--listen", "--max-tools", "--upstream"]);
     }
 
     #[test]
