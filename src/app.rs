@@ -87,6 +87,7 @@ impl App {
             search_schemas: config.search_schemas,
             search_schema_bytes: config.search_schema_bytes.0,
             batch_calls_max: config.max_batch_calls,
+            schema_cache_bytes: config.schema_cache_bytes.0,
         };
         let toolbox = Toolbox::new(tool_options, Arc::clone(&catalogs), Arc::clone(&upstream), ranker);
         let server = Server {

@@ -10,7 +10,7 @@ use crate::mcp::{
     undeclared_capabilities,
 };
 use crate::telemetry::Outcome;
-use crate::tools::{GUIDANCE, ToolFailure, ToolKind, ToolReply, ToolRequest, Toolbox};
+use crate::tools::{ToolFailure, ToolKind, ToolReply, ToolRequest, Toolbox, outer_object};
 use crate::upstream::{Challenge, Listening, UpstreamError};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -188,8 +188,11 @@ impl Dispatcher {
         let listed = tokio::time::timeout(INSTRUCTIONS_TIMEOUT, self.catalogs.get(caller)).await;
         let text = match listed {
             Ok(Err(UpstreamError::Unauthorized(challenge))) => return Err(challenge),
-            Ok(Ok(catalog)) => joined_instructions(catalog.instructions(), self.instructions_chars_max),
-            Ok(Err(_)) | Err(_) => GUIDANCE.to_owned(),
+            Ok(Ok(catalog)) => {
+                let upstream = catalog.instructions();
+                joined_instructions(self.toolbox.guidance(), upstream, self.instructions_chars_max)
+            }
+            Ok(Err(_)) | Err(_) => self.toolbox.guidance().to_owned(),
         };
         Ok(serde_json::to_string(&text).expect("text serialises"))
     }
@@ -213,18 +216,32 @@ impl Dispatcher {
                 "tools/call needs params.name, a string, and params.arguments, an object",
             ));
         };
-        if params.arguments.is_some_and(|arguments| !arguments.get().starts_with('{')) {
+        let Ok(arguments) = params.arguments.map(outer_object).transpose() else {
+            return Reply::error(RpcError::invalid_params(
+                "params.arguments is a string that holds no JSON object, or one with the same key twice: send an object",
+            ));
+        };
+        if arguments.as_deref().is_some_and(|arguments| !arguments.get().starts_with('{')) {
             return Reply::error(RpcError::invalid_params("params.arguments must be an object"));
         }
         let Some(tool) = self.toolbox.find(&params.name) else {
-            return Reply::error(RpcError::invalid_params(
-                "unknown tool: this server has search_tools, describe_tool, call_read_tool, call_read_tools and \
-                 call_write_tool; call the tools that search_tools finds through them",
-            ));
+            let names: Vec<&str> = self.toolbox.names().collect();
+            return Reply::error(RpcError::invalid_params(format!(
+                "unknown tool: this server has {}; call the tools that search_tools finds through them",
+                names.join(", ")
+            )));
         };
+        let is_later_round = params.input_responses.is_some() || params.request_state.is_some();
+        if is_later_round && !matches!(tool, ToolKind::Read | ToolKind::Write) {
+            return Reply::error(RpcError::invalid_params(format!(
+                "{} never asks for input: send it without requestState and inputResponses, which belong to the call of \
+                 call_read_tool or call_write_tool that asked",
+                tool.name()
+            )));
+        }
         let call = ToolRequest {
             tool,
-            arguments: params.arguments,
+            arguments: arguments.as_deref(),
             client_capabilities: request.client_capabilities,
             trace: request.trace,
             listening: request.listening(),
@@ -316,15 +333,15 @@ fn server_info_meta() -> String {
 }
 
 /// Our guidance and the upstream's text up to `chars_max` characters, labelled so that nobody takes one for the other.
-fn joined_instructions(upstream: Option<&str>, chars_max: usize) -> String {
+fn joined_instructions(guidance: &str, upstream: Option<&str>, chars_max: usize) -> String {
     let Some(upstream) = upstream.filter(|text| !text.trim().is_empty() && chars_max > 0) else {
-        return GUIDANCE.to_owned();
+        return guidance.to_owned();
     };
     let (kept, note) = match upstream.char_indices().nth(chars_max) {
         Some((cut, _)) => (&upstream[..cut], "\n[cut here: the instructions are longer]"),
         None => (upstream, ""),
     };
-    format!("{GUIDANCE}\n\nInstructions of the server whose tools these are:\n{kept}{note}")
+    format!("{guidance}\n\nInstructions of the server whose tools these are:\n{kept}{note}")
 }
 
 impl Reply {
@@ -376,11 +393,11 @@ mod tests {
 
     #[test]
     fn instructions_are_cut_with_a_note_at_a_character() {
-        assert_eq!(joined_instructions(None, 5), GUIDANCE);
-        assert_eq!(joined_instructions(Some(" \n"), 5), GUIDANCE);
-        assert!(joined_instructions(Some("ąčęėį"), 5).ends_with(":\ną\u{10d}ęėį"));
+        assert_eq!(joined_instructions("ours", None, 5), "ours");
+        assert_eq!(joined_instructions("ours", Some(" \n"), 5), "ours");
+        assert!(joined_instructions("ours", Some("ąčęėį"), 5).ends_with(":\ną\u{10d}ęėį"));
         assert!(
-            joined_instructions(Some("ąčęėįš"), 5)
+            joined_instructions("ours", Some("ąčęėįš"), 5)
                 .ends_with("ąčęėį\n[cut here: the instructions are longer]")
         );
     }

@@ -1,6 +1,5 @@
 //! The process: parse, check, bind, serve, drain.
 
-use clap::Parser;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use toolsearch_proxy::app::{self, App, Listeners};
@@ -20,7 +19,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return fail(1, &format!("the runtime can't start: {error}")),
     };
-    let exit = match Cli::parse().command {
+    let exit = match Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit()).command {
         Command::Serve(args) => runtime.block_on(serve(*args)),
         Command::Eval(args) => {
             let token = config::variable(&args.token_env);

@@ -92,9 +92,17 @@ impl CatalogStore {
     fn build(&self, listing: &Listing, digests: &[ContentDigest]) -> Catalog {
         let mut tools = Vec::with_capacity(listing.tools.len());
         for (definition, digest) in listing.tools.iter().zip(digests) {
-            let Some(tool) = self.tool(definition, digest) else { continue };
-            if listing.era == Era::Legacy || tool.has_valid_param_headers() {
-                tools.push(tool);
+            let Some(tool) = self.tool(definition, digest) else {
+                tracing::debug!("a definition was left out: it is no object with one name");
+                continue;
+            };
+            match tool.param_header_fault().filter(|_| listing.era == Era::Modern) {
+                None => tools.push(tool),
+                // Whoever wrote the name is not trusted with the log.
+                Some(fault) => {
+                    let name: String = tool.name().chars().take(100).collect();
+                    tracing::warn!(tool = %name.escape_debug(), %fault, "a tool was left out");
+                }
             }
         }
         let left_out = listing.tools.len() - tools.len();
@@ -236,6 +244,26 @@ mod tests {
         assert!(named.first().is_read_only() && !named.is_read_only());
         assert!(catalog.named("b").is_none());
         assert_eq!(catalog.names().collect::<Vec<_>>(), ["a", "a", "z"]);
+    }
+
+    #[test]
+    fn a_definition_that_repeats_a_member_stays_as_a_write_without_a_schema() {
+        let store = store(usize::MAX);
+        let mut listing = listing(&[]);
+        for repeated in [
+            r#""annotations":{"readOnlyHint":true},"annotations":{"readOnlyHint":true}"#,
+            r#""annotations":{"readOnlyHint":true},"inputSchema":{},"inputSchema":{"type":"object"}"#,
+            r#""annotations":{"readOnlyHint":true,"readOnlyHint":true}"#,
+        ] {
+            listing.tools.push(Bytes::from(format!(r#"{{"name":"a","description":"Text",{repeated}}}"#)));
+        }
+        listing.tools.push(Bytes::from_static(br#"{"name":"a","name":"b"}"#));
+        let (_, catalog) = store.intern(&listing);
+        assert_eq!((catalog.tools().len(), catalog.left_out()), (3, 1));
+        for tool in catalog.tools() {
+            assert_eq!((tool.is_read_only(), tool.input_schema().is_none()), (false, true));
+            assert_eq!(tool.description(), "Text");
+        }
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! [`IndexedTool`]: one tool definition and everything that is known from it alone.
 
 use super::document;
-use crate::mcp::{ParamHeader, from_object, param_headers, present};
+use crate::mcp::{ParamHeader, ParamHeaderFault, from_object, param_headers, present};
 use crate::search::{AnalyzedDocument, Ranker};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -55,8 +56,8 @@ pub struct IndexedTool {
     input_schema: Range<usize>,
     digest: ContentDigest,
     read_only: bool,
-    /// The headers that a modern upstream wants; `None` when their annotation is invalid.
-    param_headers: Option<Box<[ParamHeader]>>,
+    /// The headers that a modern upstream wants, or why their annotations are invalid.
+    param_headers: Result<Box<[ParamHeader]>, ParamHeaderFault>,
     analyzed: Arc<AnalyzedDocument>,
     bytes: usize,
     /// Where `bytes` are counted for as long as the tool lives.
@@ -95,16 +96,31 @@ fn string(raw: Option<&RawValue>) -> String {
 }
 
 impl Definition<'_> {
-    /// Reads a definition; `None` when it is no object with a name, or names one of the members that are read here
-    /// twice.
+    /// Reads a definition; `None` when it is no object with one name.
     fn parse(bytes: &[u8]) -> Option<(Definition<'_>, Annotations<'_>)> {
-        let definition: Definition<'_> = from_object(bytes).ok()?;
+        let definition: Definition<'_> =
+            from_object(bytes).ok().or_else(|| Definition::with_repeated_members(bytes))?;
         // Annotations that can't be read, or that repeat a hint, grant nothing.
         let annotations = definition
             .annotations
             .and_then(|annotations| from_object(annotations.get().as_bytes()).ok())
             .unwrap_or_default();
         Some((definition, annotations))
+    }
+
+    /// Reads a definition that names a member twice, other than the name. Nobody can tell which annotations or which
+    /// schema is meant, so it is a write whose arguments are not checked.
+    fn with_repeated_members(bytes: &[u8]) -> Option<Definition<'_>> {
+        #[derive(Deserialize)]
+        struct Name<'a> {
+            #[serde(borrow)]
+            name: Cow<'a, str>,
+        }
+        let Name { name } = from_object(bytes).ok()?;
+        let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(bytes).ok()?;
+        let member = |name| members.get(name).copied();
+        let (title, description) = (member("title"), member("description"));
+        Some(Definition { name, title, description, input_schema: None, annotations: None })
     }
 
     fn analyze(&self, annotations: &Annotations<'_>, description: &str, ranker: &Ranker) -> AnalyzedDocument {
@@ -123,8 +139,8 @@ pub fn analyze_definition(bytes: &[u8], ranker: &Ranker) -> Option<(String, Anal
 }
 
 impl IndexedTool {
-    /// Reads and analyzes one definition. `None` when it is no object with a name, or names one of the members that
-    /// are read here twice: such a tool can't be called.
+    /// Reads and analyzes one definition. `None` when it is no object with one name: such a tool
+    /// can't be called.
     ///
     /// # Cost
     /// A few microseconds per KiB, plus the embedding of its text.
@@ -148,7 +164,7 @@ impl IndexedTool {
             start..start + schema.get().len()
         });
         let param_headers =
-            definition.input_schema.map_or(Ok(Vec::new()), param_headers).map(Vec::into_boxed_slice).ok();
+            definition.input_schema.map_or(Ok(Vec::new()), param_headers).map(Vec::into_boxed_slice);
         let bytes_held = size_of::<Self>()
             + bytes.len()
             + definition.name.len()
@@ -203,12 +219,12 @@ impl IndexedTool {
 
     /// The arguments that a modern upstream wants as headers too.
     pub fn param_headers(&self) -> &[ParamHeader] {
-        self.param_headers.as_deref().unwrap_or_default()
+        self.param_headers.as_deref().unwrap_or(&[])
     }
 
-    /// Whether the header annotations keep to the protocol. A tool that breaks it must not be offered.
-    pub(super) fn has_valid_param_headers(&self) -> bool {
-        self.param_headers.is_some()
+    /// How the header annotations break the protocol, if they do. Such a tool must not be offered.
+    pub(super) fn param_header_fault(&self) -> Option<&ParamHeaderFault> {
+        self.param_headers.as_ref().err()
     }
 
     pub(super) fn analyzed(&self) -> &Arc<AnalyzedDocument> {

@@ -3,6 +3,7 @@
 //! Parsing never stops at the first bad value: a value that can't be read is kept as a problem, and
 //! [`ServeArgs::check`] tells all of them at once. Nothing else reads the environment.
 
+mod command_line;
 mod fetch_model;
 mod page;
 mod problems;
@@ -10,7 +11,7 @@ mod values;
 
 pub use fetch_model::{FetchModelArgs, FetchModelConfig};
 pub use page::configuration_page;
-pub use values::{ByteSize, Seconds, Setting};
+pub use values::{ByteSize, Seconds, Setting, Switch};
 
 use crate::catalog::WriteTools;
 use crate::eval::EvalArgs;
@@ -97,6 +98,9 @@ pub struct ServeArgs {
     limits: LimitArgs,
     #[command(flatten)]
     logs: LogArgs,
+    /// Flags that were given more than once.
+    #[arg(skip)]
+    repeated: Vec<String>,
 }
 
 #[derive(Args, Debug)]
@@ -107,8 +111,16 @@ struct NetworkArgs {
     #[arg(long, value_name = "URL", env = "TOOLSEARCH_UPSTREAM")]
     upstream: Option<Setting<Url>>,
     /// Allow an http:// upstream that is not on this machine: tokens then cross the network unencrypted
-    #[arg(long, env = "TOOLSEARCH_ALLOW_PLAINTEXT_UPSTREAM")]
-    allow_plaintext_upstream: bool,
+    #[arg(
+        long,
+        value_name = "BOOLEAN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        env = "TOOLSEARCH_ALLOW_PLAINTEXT_UPSTREAM"
+    )]
+    allow_plaintext_upstream: Setting<Switch>,
     /// PEM file with the certificates to trust instead of the built-in public ones
     #[arg(long, value_name = "FILE", env = "TOOLSEARCH_UPSTREAM_CA")]
     upstream_ca: Option<PathBuf>,
@@ -154,6 +166,10 @@ struct CatalogArgs {
     /// Memory for tools and their indexes; the least recently used listings go first
     #[arg(long, value_name = "BYTES", default_value = "256MiB", env = "TOOLSEARCH_CATALOG_CACHE_BYTES")]
     catalog_cache_bytes: Setting<ByteSize>,
+    /// Memory for the input schemas of tools that are called, made ready to check arguments, by estimate; the least
+    /// recently used go first
+    #[arg(long, value_name = "BYTES", default_value = "32MiB", env = "TOOLSEARCH_SCHEMA_CACHE_BYTES")]
+    schema_cache_bytes: Setting<ByteSize>,
     /// Most callers whose listing is remembered
     #[arg(long, value_name = "COUNT", default_value = "100000", env = "TOOLSEARCH_MAX_CALLERS")]
     max_callers: Setting<NonZeroUsize>,
@@ -186,8 +202,16 @@ struct ToolArgs {
     #[arg(long, value_name = "FILE", env = "TOOLSEARCH_MODEL_MANIFEST")]
     model_manifest: Option<PathBuf>,
     /// Use any model2vec folder as --model-dir, without digests to compare its files with
-    #[arg(long, env = "TOOLSEARCH_MODEL_UNPINNED")]
-    model_unpinned: bool,
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        env = "TOOLSEARCH_MODEL_UNPINNED"
+    )]
+    model_unpinned: Setting<Switch>,
     /// How many of a search's best hits come with their input schema
     #[arg(long, value_name = "COUNT", default_value = "3", env = "TOOLSEARCH_SEARCH_SCHEMAS")]
     search_schemas: Setting<usize>,
@@ -262,6 +286,7 @@ pub struct ServeConfig {
     pub catalog_ttl: Seconds,
     pub catalog_max_stale: Seconds,
     pub catalog_cache_bytes: ByteSize,
+    pub schema_cache_bytes: ByteSize,
     pub max_callers: NonZeroUsize,
     pub max_tools: NonZeroUsize,
     pub max_pages: NonZeroUsize,
@@ -312,34 +337,39 @@ impl ServeArgs {
     /// All problems at once.
     pub fn check(self, env: impl IntoIterator<Item = String>) -> Result<ServeConfig, ConfigError> {
         let mut problems = Problems::of(env);
-        let Self { network, catalog, tools, limits, logs } = self;
-        let upstream = problems.upstream(network.upstream, network.allow_plaintext_upstream);
+        for flag in &self.repeated {
+            problems.add(flag, "is given twice: give it once");
+        }
+        let Self { network, catalog, tools, limits, logs, repeated: _ } = self;
+        let allow_plaintext = problems.take("--allow-plaintext-upstream", network.allow_plaintext_upstream).0;
+        let upstream = problems.upstream(network.upstream, allow_plaintext);
         let listen = problems.take("--listen", network.listen);
         let admin_listen = problems.take("--admin-listen", network.admin_listen);
         if listen == admin_listen && listen.port() != 0 {
             problems.add("--admin-listen", "must differ from --listen");
         }
-        let write_tools = WriteTools::new(&tools.write_tools);
+        let model = problems.model(&tools);
+        let write_tools = WriteTools::new(&problems.items("--write-tools", tools.write_tools));
         let write_tools = write_tools.unwrap_or_else(|error| {
             problems.add("--write-tools", error);
             WriteTools::default()
         });
         let upstream_ca = network.upstream_ca.and_then(|path| problems.read("--upstream-ca", &path));
-        let model = problems.model(&tools);
         let config = ServeConfig {
             upstream,
             upstream_ca,
             listen,
             admin_listen,
-            public_url: network.public_url.map(|url| problems.take("--public-url", url)),
-            allowed_hosts: network.allowed_hosts,
-            allowed_origins: network.allowed_origins,
+            public_url: network.public_url.map(|url| problems.public_url(url)),
+            allowed_hosts: problems.hosts(network.allowed_hosts),
+            allowed_origins: problems.origins(network.allowed_origins),
             upstream_timeout: problems.positive("--upstream-timeout", network.upstream_timeout),
             list_timeout: problems.positive("--list-timeout", network.list_timeout),
             connect_timeout: problems.positive("--connect-timeout", network.connect_timeout),
             catalog_ttl: problems.positive("--catalog-ttl", catalog.catalog_ttl),
             catalog_max_stale: problems.take("--catalog-max-stale", catalog.catalog_max_stale),
             catalog_cache_bytes: problems.take("--catalog-cache-bytes", catalog.catalog_cache_bytes),
+            schema_cache_bytes: problems.take("--schema-cache-bytes", catalog.schema_cache_bytes),
             max_callers: problems.take("--max-callers", catalog.max_callers),
             max_tools: problems.take("--max-tools", catalog.max_tools),
             max_pages: problems.take("--max-pages", catalog.max_pages),
@@ -353,7 +383,7 @@ impl ServeArgs {
             max_instructions: problems.take("--max-instructions", tools.max_instructions),
             max_request_bytes: problems.take("--max-request-bytes", limits.max_request_bytes),
             max_response_bytes: problems.take("--max-response-bytes", limits.max_response_bytes),
-            max_connections: problems.take("--max-connections", limits.max_connections),
+            max_connections: problems.connections(limits.max_connections),
             max_in_flight: problems.take("--max-in-flight", limits.max_in_flight).get().into(),
             max_in_flight_per_caller: problems
                 .take("--max-in-flight-per-caller", limits.max_in_flight_per_caller),
@@ -369,98 +399,4 @@ impl ServeArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::problems::unknown_variables;
-    use super::*;
-    use clap::CommandFactory;
-
-    fn checked(args: &[&str]) -> Result<ServeConfig, Vec<String>> {
-        let args = ["toolsearch-proxy", "serve"].iter().chain(args);
-        let Command::Serve(serve) = Cli::try_parse_from(args).unwrap().command else { unreachable!() };
-        serve.check([]).map_err(|error| error.0)
-    }
-
-    #[test]
-    fn m4_every_default_works_and_listens_on_loopback() {
-        let config = checked(&["--upstream", "https://gateway.example/mcp/all"]).unwrap();
-        assert_eq!(config.catalog_ttl.0.as_secs(), 600);
-        assert_eq!(config.max_response_bytes.0, 16 * 1024 * 1024);
-        assert!(config.listen.ip().is_loopback() && config.admin_listen.ip().is_loopback());
-    }
-
-    #[test]
-    fn all_problems_are_told_at_once() {
-        let problems = checked(&[
-            "--listen",
-            "nowhere",
-            "--catalog-ttl",
-            "0s",
-            "--write-tools",
-            "a[,b",
-            "--max-tools",
-            "0",
-            "--max-request-bytes",
-            "1 furlong",
-            "--log-level",
-            "loud",
-            "--upstream-ca",
-            "/does/not/exist",
-        ])
-        .unwrap_err();
-        let flags: Vec<&str> = problems.iter().map(|problem| problem.split(':').next().unwrap()).collect();
-        assert_eq!(
-            flags,
-            [
-                "--catalog-ttl",
-                "--listen",
-                "--log-level",
-                "--max-request-bytes",
-                "--max-tools",
-                "--upstream-ca",
-                "--upstream",
-                "--write-tools"
-            ]
-        );
-    }
-
-    #[test]
-    fn the_upstream_is_a_url_that_tokens_may_be_sent_to() {
-        for good in
-            ["http://127.0.0.1:1/mcp", "http://localhost/mcp", "http://[::1]/", "https://a.example/mcp?x=1"]
-        {
-            assert!(checked(&["--upstream", good]).is_ok(), "{good}");
-        }
-        for bad in [
-            "gateway",
-            "ftp://a.example",
-            "https://me:secret@a.example",
-            "https://a.example/#x",
-            "http://a.example/mcp",
-        ] {
-            let problems = checked(&["--upstream", bad]).unwrap_err();
-            assert!(problems.len() == 1 && !problems[0].contains("secret"), "{bad}: {problems:?}");
-        }
-        assert!(checked(&["--upstream", "http://a.example/mcp", "--allow-plaintext-upstream"]).is_ok());
-    }
-
-    #[test]
-    fn t_s11_unknown_variables_with_our_prefix_and_equal_ports_are_refused() {
-        let unknown =
-            unknown_variables(["TOOLSEARCH_UPSTRAEM", "TOOLSEARCH_UPSTREAM", "PATH"].map(str::to_owned));
-        assert!(unknown.len() == 1 && unknown[0].starts_with("TOOLSEARCH_UPSTRAEM"), "{unknown:?}");
-        let equal = ["--upstream", "http://localhost", "--listen", "127.0.0.1:9090"];
-        assert_eq!(checked(&equal).unwrap_err(), ["--admin-listen: must differ from --listen"]);
-    }
-
-    #[test]
-    fn every_setting_of_serve_has_a_variable_with_the_name_of_its_flag() {
-        let command = Cli::command();
-        let serve = command.find_subcommand("serve").unwrap();
-        for arg in serve.get_arguments().filter(|arg| arg.get_id() != "help") {
-            let flag = arg.get_long().unwrap();
-            let expected = format!("{ENV_PREFIX}{}", flag.replace('-', "_").to_uppercase());
-            assert_eq!(arg.get_env().and_then(|env| env.to_str()), Some(expected.as_str()), "{flag}");
-            assert!(arg.get_help().is_some(), "{flag}");
-        }
-    }
-}
+mod tests;

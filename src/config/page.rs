@@ -11,7 +11,8 @@ pub fn configuration_page() -> String {
          `toolsearch-proxy serve` takes each setting as a flag or as an environment variable; the flag wins. Times are\n\
          written as `90s`, `10m` or seconds, sizes as `4KiB`, `16MiB` or bytes. Settings that can't be used are told all\n\
          at once, before a port is bound, and the exit code is then 2. A variable that starts with `TOOLSEARCH_` and\n\
-         belongs to no setting is such a mistake too.\n",
+         belongs to no setting is such a mistake too; an empty one counts as not set. Switches take `true` or `false`,\n\
+         also `1`, `0`, `yes`, `no`, in a variable or behind a `=`.\n",
     );
     let command = Cli::command();
     let serve = command.find_subcommand("serve").expect("serve is a subcommand");
@@ -29,7 +30,8 @@ pub fn configuration_page() -> String {
 
 fn add(page: &mut String, arg: &Arg) {
     let flag = arg.get_long().expect("every setting is a long flag");
-    let value = arg.get_value_names().filter(|_| arg.get_action().takes_values());
+    let is_switch = arg.get_num_args().is_some_and(|count| count.min_values() == 0);
+    let value = arg.get_value_names().filter(|_| !is_switch);
     let value = value.map_or(String::new(), |names| format!(" {}", names[0]));
     let env = arg.get_env().and_then(|env| env.to_str()).unwrap_or_default();
     let defaults: Vec<_> = arg.get_default_values().iter().filter_map(|value| value.to_str()).collect();

@@ -1,10 +1,11 @@
 //! [`Problems`]: all that is wrong with the settings, so that it can be told at once.
 
-use super::values::Placeholder;
+use super::values::Value;
 use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, Setting, ToolArgs};
 use clap::CommandFactory;
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use url::{Host, Url};
 
@@ -22,7 +23,7 @@ impl Problems {
     }
 
     /// The value, or a placeholder behind a problem, so that the remaining settings are still checked.
-    pub(super) fn take<T: Placeholder>(&mut self, flag: &str, setting: Setting<T>) -> T {
+    pub(super) fn take<T: Value>(&mut self, flag: &str, setting: Setting<T>) -> T {
         setting.0.unwrap_or_else(|problem| {
             self.add(flag, problem);
             T::placeholder()
@@ -48,12 +49,12 @@ impl Problems {
     }
 
     pub(super) fn model(&mut self, tools: &ToolArgs) -> Option<ModelFolder> {
+        let is_unpinned = self.take("--model-unpinned", tools.model_unpinned.clone()).0;
         let manifest = tools.model_manifest.as_ref().and_then(|path| self.manifest(path));
         let Some(path) = &tools.model_dir else {
-            for (flag, is_given) in [
-                ("--model-unpinned", tools.model_unpinned),
-                ("--model-manifest", tools.model_manifest.is_some()),
-            ] {
+            for (flag, is_given) in
+                [("--model-unpinned", is_unpinned), ("--model-manifest", tools.model_manifest.is_some())]
+            {
                 if is_given {
                     self.add(flag, "needs --model-dir");
                 }
@@ -63,10 +64,10 @@ impl Problems {
         if matches!(tools.embedder.0, Ok(EmbedderChoice::None)) {
             self.add("--model-dir", "is not used with --embedder none: leave one of the two out");
         }
-        if tools.model_unpinned && tools.model_manifest.is_some() {
+        if is_unpinned && tools.model_manifest.is_some() {
             self.add("--model-unpinned", "is not used with --model-manifest: leave one of the two out");
         }
-        Some(ModelFolder { path: path.clone(), manifest, is_unpinned: tools.model_unpinned })
+        Some(ModelFolder { path: path.clone(), manifest, is_unpinned })
     }
 
     pub(super) fn upstream(&mut self, setting: Option<Setting<Url>>, allow_plaintext: bool) -> Url {
@@ -90,6 +91,67 @@ impl Problems {
             );
         }
         url
+    }
+
+    /// The URL that clients dial. It becomes the `resource` of a document, which holds no credentials and no fragment.
+    pub(super) fn public_url(&mut self, setting: Setting<Url>) -> Url {
+        const FLAG: &str = "--public-url";
+        let url = self.take(FLAG, setting);
+        if !matches!(url.scheme(), "http" | "https") {
+            self.add(FLAG, "must start with https:// or http://");
+        } else if !url.username().is_empty() || url.password().is_some() {
+            self.add(FLAG, "must hold no user name or password: leave out what stands before the @");
+        } else if url.query().is_some() || url.fragment().is_some() {
+            self.add(FLAG, "must have no ? or # part: leave it out");
+        }
+        url
+    }
+
+    /// Host headers: names without a scheme.
+    pub(super) fn hosts(&mut self, hosts: Vec<String>) -> Vec<String> {
+        const FLAG: &str = "--allowed-hosts";
+        let hosts = self.items(FLAG, hosts);
+        for host in hosts.iter().filter(|host| host.contains(['/', '@', '?', '#', ' '])) {
+            self.add(
+                FLAG,
+                format!("'{host}' is no host: write it without scheme and path, such as mcp.example.com"),
+            );
+        }
+        hosts
+    }
+
+    /// Origin headers: a scheme and a host.
+    pub(super) fn origins(&mut self, origins: Vec<String>) -> Vec<String> {
+        const FLAG: &str = "--allowed-origins";
+        let origins = self.items(FLAG, origins);
+        for origin in origins.iter().filter(|origin| !matches!(origin.as_str(), "*" | "null")) {
+            let rest = origin.split_once("://").map_or("", |(_, rest)| rest);
+            if rest.is_empty() || rest.contains(['/', '@', '?', '#', ' ']) {
+                self.add(
+                    FLAG,
+                    format!("'{origin}' is no origin: write scheme and host without a path, such as https://app.example"),
+                );
+            }
+        }
+        origins
+    }
+
+    /// A list without empty items.
+    pub(super) fn items(&mut self, flag: &str, items: Vec<String>) -> Vec<String> {
+        if items.iter().any(|item| item.trim().is_empty()) {
+            self.add(flag, "holds an empty item: write it without a comma too many");
+        }
+        items.into_iter().map(|item| item.trim().to_owned()).filter(|item| !item.is_empty()).collect()
+    }
+
+    /// As many connections as can be counted.
+    pub(super) fn connections(&mut self, setting: Setting<NonZeroUsize>) -> NonZeroUsize {
+        let count = self.take("--max-connections", setting);
+        let most = tokio::sync::Semaphore::MAX_PERMITS;
+        if count.get() > most {
+            self.add("--max-connections", format!("must be at most {most}"));
+        }
+        count
     }
 
     pub(super) fn result<T>(mut self, config: T) -> Result<T, ConfigError> {

@@ -14,11 +14,29 @@ use url::Url;
 #[derive(Clone, Debug)]
 pub struct Setting<T>(pub Result<T, String>);
 
-impl<T: FromStr<Err: Display>> FromStr for Setting<T> {
+impl<T: FromStr + Value> FromStr for Setting<T> {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
-        Ok(Self(text.trim().parse().map_err(|error| format!("'{text}' can't be read: {error}"))))
+        // A URL may hold a password.
+        let shown = if text.contains('@') { "the value".to_owned() } else { format!("'{text}'") };
+        Ok(Self(text.trim().parse().map_err(|_| format!("{shown} can't be read: {}", T::FORM))))
+    }
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch(pub bool);
+
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.to_ascii_lowercase().as_str() {
+            "1" | "true" | "yes" | "on" => Ok(Self(true)),
+            "0" | "false" | "no" | "off" => Ok(Self(false)),
+            _ => Err(Self::FORM),
+        }
     }
 }
 
@@ -70,14 +88,20 @@ impl Display for ByteSize {
     }
 }
 
-/// A harmless value that stands where a setting could not be read. It is never used: the problem ends the start.
-pub(super) trait Placeholder {
+/// What a kind of values looks like.
+pub trait Value {
+    /// What to write.
+    const FORM: &'static str;
+
+    /// A harmless value that stands where a setting could not be read. It is never used: the problem ends the start.
     fn placeholder() -> Self;
 }
 
 macro_rules! placeholders {
-    ($($type:ty => $value:expr),* $(,)?) => {
-        $(impl Placeholder for $type {
+    ($($type:ty => $value:expr, $form:literal;)*) => {
+        $(impl Value for $type {
+            const FORM: &'static str = $form;
+
             fn placeholder() -> Self {
                 $value
             }
@@ -86,16 +110,18 @@ macro_rules! placeholders {
 }
 
 placeholders! {
-    Seconds => Self(Duration::ZERO),
-    ByteSize => Self(1),
-    usize => 1,
-    NonZeroUsize => Self::MIN,
-    NonZeroU16 => Self::MIN,
-    SocketAddr => Self::from(([127, 0, 0, 1], 0)),
+    Seconds => Self(Duration::ZERO), "write a time such as 90s or 10m";
+    ByteSize => Self(1), "write a size such as 4KiB or 16MiB";
+    Switch => Self(false), "write true or false";
+    usize => 1, "write a whole number from 0";
+    NonZeroUsize => Self::MIN, "write a whole number from 1";
+    NonZeroU16 => Self::MIN, "write a whole number from 1 to 65535";
+    SocketAddr => Self::from(([127, 0, 0, 1], 0)), "write an IP address and a port, such as 127.0.0.1:8080";
     Url => Self::parse("http://localhost").expect("the URL is valid"),
-    tracing::Level => Self::INFO,
-    LogFormat => Self::Text,
-    EmbedderChoice => Self::None,
+        "write a whole URL, such as https://gateway.example/mcp/all";
+    tracing::Level => Self::INFO, "choose error, warn, info, debug or trace";
+    LogFormat => Self::Text, "choose text or json";
+    EmbedderChoice => Self::None, "choose builtin or none";
 }
 
 #[cfg(test)]

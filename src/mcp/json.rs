@@ -51,6 +51,19 @@ pub fn check(text: &[u8], limits: JsonLimits) -> Result<&RawValue, JsonFault> {
     Ok(value)
 }
 
+/// What a JSON string holds as JSON, and any other value as it is. Models write lists and objects as strings.
+///
+/// # Errors
+/// When a string holds no JSON, or such as is refused.
+pub fn json_in_string(value: &RawValue, limits: JsonLimits) -> Result<Cow<'_, RawValue>, JsonFault> {
+    if !value.get().starts_with('"') {
+        return Ok(Cow::Borrowed(value));
+    }
+    let text: String =
+        serde_json::from_str(value.get()).map_err(|error| JsonFault::Syntax(error.to_string()))?;
+    check(text.trim().as_bytes(), limits).map(|held| Cow::Owned(held.to_owned()))
+}
+
 /// An object with its keys, or an array.
 enum Container<'a> {
     Object { keys: HashSet<Cow<'a, str>>, key_next: bool },

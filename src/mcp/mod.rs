@@ -21,7 +21,7 @@ mod version;
 
 pub use challenge::{resource_metadata, with_resource_metadata};
 pub use headers::{HeaderValueError, decode_header_text, encode_header_text, names};
-pub use json::{JsonFault, JsonLimits, check as check_json, minified};
+pub use json::{JsonFault, JsonLimits, check as check_json, json_in_string, minified};
 pub use jsonrpc::{Answer, AnswerError, Message, RpcError, code, error_envelope, parse_answer, present};
 pub use meta::{LOG_LEVELS, RequestMeta, TraceContext, keys};
 pub use object::{Object, from_object};

@@ -10,8 +10,9 @@ use super::headers::encode_header_text;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::collections::HashSet;
 
-/// Most headers that one tool may ask for.
+/// Most headers that a call carries. A tool that asks for more is within the protocol, so it stays and gets the first.
 const HEADERS_MAX: usize = 16;
 /// Longest value of one header, encoded, in bytes.
 const VALUE_BYTES_MAX: usize = 4 * 1024;
@@ -42,9 +43,6 @@ pub enum ParamHeaderFault {
     /// Inside an array, a combinator or a definition.
     #[error("an x-mcp-header stands where no chain of properties reaches it")]
     Unreachable,
-    /// Over the limit.
-    #[error("more than {HEADERS_MAX} x-mcp-header annotations")]
-    TooMany,
 }
 
 /// The headers that calls of a tool must carry, from its input schema. Most tools have none, which costs one
@@ -54,24 +52,26 @@ pub enum ParamHeaderFault {
 /// When any annotation is invalid: the tool must then not be offered.
 pub fn param_headers(input_schema: &RawValue) -> Result<Vec<ParamHeader>, ParamHeaderFault> {
     let mut headers = Vec::new();
-    if !input_schema.get().contains("x-mcp-header") {
+    // A key may be spelled with escapes.
+    if !input_schema.get().contains("x-mcp-header") && !input_schema.get().contains("\\u") {
         return Ok(headers);
     }
     let Ok(schema) = serde_json::from_str::<Value>(input_schema.get()) else {
         return Err(ParamHeaderFault::Unreachable);
     };
-    let mut path = Vec::new();
-    collect(&schema, &mut path, &mut headers)?;
+    collect(&schema, &mut Vec::new(), &mut HashSet::new(), &mut headers)?;
     // Whatever the walk along `properties` did not reach is somewhere it may not be.
     if annotations(&schema) != headers.len() {
         return Err(ParamHeaderFault::Unreachable);
     }
+    headers.truncate(HEADERS_MAX);
     Ok(headers)
 }
 
 fn collect(
     schema: &Value,
     path: &mut Vec<String>,
+    seen: &mut HashSet<String>,
     headers: &mut Vec<ParamHeader>,
 ) -> Result<(), ParamHeaderFault> {
     if path.len() == DEPTH_MAX {
@@ -81,9 +81,9 @@ fn collect(
     for (name, property) in properties {
         path.push(name.clone());
         if let Some(annotation) = property.get("x-mcp-header") {
-            add(annotation, property, path, headers)?;
+            add(annotation, property, path, seen, headers)?;
         }
-        collect(property, path, headers)?;
+        collect(property, path, seen, headers)?;
         path.pop();
     }
     Ok(())
@@ -93,17 +93,15 @@ fn add(
     annotation: &Value,
     property: &Value,
     path: &[String],
+    seen: &mut HashSet<String>,
     headers: &mut Vec<ParamHeader>,
 ) -> Result<(), ParamHeaderFault> {
     let name = annotation.as_str().filter(|name| is_token(name)).ok_or(ParamHeaderFault::Name)?;
     if !matches!(property.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
         return Err(ParamHeaderFault::Type);
     }
-    if headers.iter().any(|header| header.name.eq_ignore_ascii_case(name)) {
+    if !seen.insert(name.to_ascii_lowercase()) {
         return Err(ParamHeaderFault::Duplicate);
-    }
-    if headers.len() == HEADERS_MAX {
-        return Err(ParamHeaderFault::TooMany);
     }
     headers.push(ParamHeader { name: name.to_owned(), path: path.to_vec() });
     Ok(())
@@ -177,6 +175,15 @@ mod tests {
 
     fn headers(schema: &str) -> Result<Vec<ParamHeader>, ParamHeaderFault> {
         param_headers(serde_json::from_str(schema).unwrap())
+    }
+
+    #[test]
+    fn a_tool_that_asks_for_many_headers_stays_and_gets_the_first_sixteen() {
+        let properties: Vec<String> =
+            (10..40).map(|i| format!(r#""p{i}":{{"type":"string","x-mcp-h\u0065ader":"H{i}"}}"#)).collect();
+        let schema = format!(r#"{{"properties":{{{}}}}}"#, properties.join(","));
+        let headers = param_headers(serde_json::from_str(&schema).unwrap()).unwrap();
+        assert_eq!((headers.len(), headers[0].name.as_str()), (HEADERS_MAX, "H10"));
     }
 
     #[test]

@@ -262,12 +262,11 @@ impl Exchange {
             return Err(invalid("a batch holds 1 to 20 messages"));
         }
         let answers = messages.into_iter().map(async |message| {
-            let is_handshake = Message::parse(message)
-                .is_ok_and(|message| message.method_name().as_deref() == Some("initialize"));
-            if is_handshake {
-                Err(invalid("initialize must not be part of a batch"))
-            } else {
-                self.message(headers, message).await
+            let parsed = Message::parse(message).ok();
+            let handshake = parsed.filter(|message| message.method_name().as_deref() == Some("initialize"));
+            match handshake {
+                Some(handshake) => self.invalid(&handshake, "initialize must not be part of a batch"),
+                None => self.message(headers, message).await,
             }
         });
         let mut body = Payload::new();
@@ -288,6 +287,15 @@ impl Exchange {
         Ok(Answered::Message { status: StatusCode::OK, body })
     }
 
+    /// The answer to what is no request. A readable id is named, so that a client which waits for it learns of it.
+    fn invalid(&self, message: &Message<'_>, problem: &'static str) -> Result<Answered, RpcError> {
+        let error = RpcError::new(code::INVALID_REQUEST, problem);
+        let Some(id) = message.valid_id().filter(|_| !message.is_response()) else { return Err(error) };
+        record(&self.server, "other", "none", Outcome::InvalidRequest, self.started);
+        let body = Payload::from(error_envelope(Some(id), &error));
+        Ok(Answered::Message { status: StatusCode::BAD_REQUEST, body })
+    }
+
     /// One message.
     ///
     /// # Errors
@@ -295,13 +303,13 @@ impl Exchange {
     async fn message(&self, headers: &HeaderMap, value: &RawValue) -> Result<Answered, RpcError> {
         let message = Message::parse(value)?;
         if !message.is_version_2() {
-            return Err(RpcError::new(code::INVALID_REQUEST, "the message must have \"jsonrpc\": \"2.0\""));
+            return self.invalid(&message, "the message must have \"jsonrpc\": \"2.0\"");
         }
         if message.is_response() {
             return response_of_client(headers);
         }
         let Some(method) = message.method_name() else {
-            return Err(RpcError::new(code::INVALID_REQUEST, "the message has no method"));
+            return self.invalid(&message, "the method must be a string");
         };
         let Some(id) = message.id else {
             let _known = era::header_version(headers)?;

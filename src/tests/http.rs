@@ -58,18 +58,29 @@ async fn m5_what_is_no_message_is_refused_without_an_id() {
         "\"tools/list\"",
         "true",
         "{}",
-        r#"{"id":1,"method":"tools/list"}"#,
-        r#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#,
-        r#"{"jsonrpc":2.0,"id":1,"method":"tools/list"}"#,
-        r#"{"jsonrpc":"2.0","id":1}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":7}"#,
-        r#"{"jsonrpc":"2.0","id":1,"method":null}"#,
+        r#"{"id":1,"result":{}}"#,
         r#"{"jsonrpc":"2.0","id":null,"method":"tools/list"}"#,
         r#"{"jsonrpc":"2.0","id":1.5,"method":"tools/list"}"#,
         r#"{"jsonrpc":"2.0","id":{},"method":"tools/list"}"#,
         r#"{"jsonrpc":"2.0","id":1,"id":1,"method":"tools/list"}"#,
     ] {
         assert_eq!(gist(&post(&[], body).await), (400, Some(-32600), false), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn m12_a_readable_id_of_what_is_no_request_is_named() {
+    for body in [
+        r#"{"id":"abc","method":"tools/list"}"#,
+        r#"{"jsonrpc":"1.0","id":"abc","method":"tools/list"}"#,
+        r#"{"jsonrpc":2.0,"id":"abc","method":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","id":"abc"}"#,
+        r#"{"jsonrpc":"2.0","id":"abc","method":7}"#,
+        r#"{"jsonrpc":"2.0","id":"abc","method":null}"#,
+    ] {
+        let answer = post(&[], body).await;
+        assert_eq!(gist(&answer), (400, Some(-32600), true), "{body}");
+        assert_eq!(answer.id(), Some("\"abc\""), "{body}");
     }
 }
 
@@ -138,7 +149,7 @@ async fn l11_each_message_of_a_batch_is_answered_for_itself() {
         {"jsonrpc":"2.0","id":"x","method":"nope"},{"jsonrpc":"2.0","id":9,"result":{}},
         {"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":"2025-03-26"}}]"#;
     let answer = post(&[], batch).await;
-    insta::assert_snapshot!(answer.text(), @r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","error":{"code":-32600,"message":"the body is not a JSON-RPC 2.0 message: send one object"}},{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"this server has no such method in this protocol version: it serves tools/list and tools/call"}},{"jsonrpc":"2.0","error":{"code":-32600,"message":"initialize must not be part of a batch"}}]"#);
+    insta::assert_snapshot!(answer.text(), @r#"[{"jsonrpc":"2.0","id":1,"result":{}},{"jsonrpc":"2.0","error":{"code":-32600,"message":"the body is not a JSON-RPC 2.0 message: send one object"}},{"jsonrpc":"2.0","id":"x","error":{"code":-32601,"message":"this server has no such method in this protocol version: it serves tools/list and tools/call"}},{"jsonrpc":"2.0","id":2,"error":{"code":-32600,"message":"initialize must not be part of a batch"}}]"#);
     let notifications =
         r#"[{"jsonrpc":"2.0","method":"notifications/initialized"},{"jsonrpc":"2.0","method":"x"}]"#;
     let answer = post(&[], notifications).await;

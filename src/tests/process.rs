@@ -37,9 +37,9 @@ async fn bad_settings_are_told_all_at_once_with_exit_code_2_and_nothing_is_serve
     let output = Proxy::run(&args, &[("TOOLSEARCH_UPSTRAEM", "x"), ("TOOLSEARCH_MAX_PAGES", "-1")]).await;
     insta::assert_snapshot!(stderr(&output), @r#"
 toolsearch-proxy: --catalog-ttl: must be more than zero
-toolsearch-proxy: --listen: 'nowhere' can't be read: invalid socket address syntax
-toolsearch-proxy: --max-pages: '-1' can't be read: invalid digit found in string
-toolsearch-proxy: --max-tools: 'many' can't be read: invalid digit found in string
+toolsearch-proxy: --listen: 'nowhere' can't be read: write an IP address and a port, such as 127.0.0.1:8080
+toolsearch-proxy: --max-pages: '-1' can't be read: write a whole number from 1
+toolsearch-proxy: --max-tools: 'many' can't be read: write a whole number from 1
 toolsearch-proxy: --upstream: is required: the URL of the MCP server with the many tools
 toolsearch-proxy: --write-tools: 'a[' is not a valid glob
 toolsearch-proxy: TOOLSEARCH_UPSTRAEM: no setting has this environment variable; see toolsearch-proxy serve --help
@@ -55,6 +55,21 @@ async fn settings_with_a_closed_set_of_values_are_told_with_the_others() {
     for flag in ["--embedder", "--log-format", "--listen", "--upstream"] {
         assert!(stderr(&output).contains(flag), "{flag} is missing in {}", stderr(&output));
     }
+}
+
+#[tokio::test]
+async fn an_empty_variable_counts_as_not_set_and_switches_are_read_as_people_write_them() {
+    let variables = [
+        ("TOOLSEARCH_UPSTREAM", "http://gateway.example"),
+        ("TOOLSEARCH_ALLOW_PLAINTEXT_UPSTREAM", "yes"),
+        ("TOOLSEARCH_MAX_TOOLS", ""),
+        ("TOOLSEARCH_PUBLIC_URL", ""),
+        ("TOOLSEARCH_UPSTREAM_CA", ""),
+        ("TOOLSEARCH_LISTEN", "nowhere"),
+    ];
+    let output = Proxy::run(&["serve"], &variables).await;
+    let told = stderr(&output);
+    assert!(told.lines().count() == 1 && told.contains("--listen"), "{told}");
 }
 
 #[tokio::test]

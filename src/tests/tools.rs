@@ -138,14 +138,14 @@ async fn wrong_arguments_of_our_own_tools_are_told_with_the_right_form() {
     }
     insta::assert_snapshot!(told, @r#"
 {"error":"There is no query. Send {\"query\": \"what the tool should do\"}, or {\"queries\": [\"…\", \"…\"]} with up to 5 queries, and an optional whole number \"limit\" up to 25."}
-{"error":"The arguments are wrong: unknown field `q`, expected one of `query`, `queries`, `limit`. Send {\"query\": \"what the tool should do\"}, or {\"queries\": [\"…\", \"…\"]} with up to 5 queries, and an optional whole number \"limit\" up to 25."}
-{"error":"The arguments are wrong: invalid type: integer `7`, expected a string. Send {\"query\": \"what the tool should do\"}, or {\"queries\": [\"…\", \"…\"]} with up to 5 queries, and an optional whole number \"limit\" up to 25."}
-{"error":"The arguments are wrong: missing field `names`. Send {\"names\": [\"…\"]} with up to 10 exact names of tools."}
+{"error":"There is no member 'q': take 'query' or 'queries' or 'limit'. Send {\"query\": \"what the tool should do\"}, or {\"queries\": [\"…\", \"…\"]} with up to 5 queries, and an optional whole number \"limit\" up to 25."}
+{"error":"'query' must be a string or a list of strings, not a number. Send {\"query\": \"what the tool should do\"}, or {\"queries\": [\"…\", \"…\"]} with up to 5 queries, and an optional whole number \"limit\" up to 25."}
 {"error":"Send {\"names\": [\"…\"]} with up to 10 exact names of tools."}
-{"error":"The arguments are wrong: missing field `name`. Send {\"name\": \"exact name of the tool\", \"arguments\": {…}}."}
-{"error":"The arguments are wrong: unknown field `args`, expected `name` or `arguments`. Send {\"name\": \"exact name of the tool\", \"arguments\": {…}}."}
+{"error":"Send {\"names\": [\"…\"]} with up to 10 exact names of tools."}
+{"error":"'name' is missing. Send {\"name\": \"exact name of the tool\", \"arguments\": {…}}."}
+{"error":"There is no member 'args': take 'name' or 'arguments'. Send {\"name\": \"exact name of the tool\", \"arguments\": {…}}."}
 {"error":"Send {\"calls\": [{\"name\": \"…\", \"arguments\": {…}}, …]} with 1 to 10 calls."}
-{"error":"The arguments are wrong: invalid type: map, expected a sequence. Send {\"calls\": [{\"name\": \"…\", \"arguments\": {…}}, …]}."}
+{"error":"'calls' must be a list, not an object. Send {\"calls\": [{\"name\": \"…\", \"arguments\": {…}}, …]}."}
 "#);
 }
 
@@ -263,7 +263,7 @@ async fn arguments_that_are_no_object_are_refused() {
 {"error":"arguments must be a JSON object."}
 {"error":"arguments is a string that holds no JSON object. Send an object."}
 {"error":"arguments is a string that holds no JSON object. Send an object."}
-{"error":"arguments is a string that holds no JSON object. Send an object."}
+{"error":"arguments is a string of JSON in which an object has the same key twice. Send an object, each key once."}
 "#);
     assert_eq!(upstream.called(), []);
 }

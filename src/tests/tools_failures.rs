@@ -207,3 +207,84 @@ async fn m35_l19_a_request_for_input_reaches_modern_clients_only_and_no_batch() 
     let batch = app.caller("alice").modern().call_reads(&[("read", "{}")]).await;
     insta::assert_snapshot!(batch.tool_text(), @r#"{"results":[{"name":"read","error":{"error":"The tool asks for input, which a batch can't give. Call it alone with call_read_tool."}}]}"#);
 }
+
+#[tokio::test]
+async fn a_state_or_responses_go_with_a_single_call_only() {
+    let (upstream, app) = shop();
+    for extra in [r#""requestState":"s""#, r#""inputResponses":{}"#] {
+        for (tool, arguments) in [
+            ("call_read_tools", r#"{"calls":[{"name":"read"},{"name":"other"}]}"#),
+            ("search_tools", r#"{"query":"x"}"#),
+            ("describe_tool", r#"{"names":["read"]}"#),
+        ] {
+            let params = format!(r#"{{"name":"{tool}","arguments":{arguments},{extra}}}"#);
+            let answer = app.caller("alice").modern().rpc("tools/call", &params).await;
+            assert_eq!(answer.code(), Some(-32602), "{}", answer.text());
+            assert!(answer.text().contains("without requestState"), "{}", answer.text());
+        }
+        let params = format!(r#"{{"name":"call_read_tool","arguments":{{"name":"read"}},{extra}}}"#);
+        assert_eq!(app.caller("alice").modern().rpc("tools/call", &params).await.code(), None);
+    }
+    assert_eq!(upstream.called().len(), 2);
+}
+
+#[tokio::test]
+async fn t_d6_an_upstream_s_message_is_short_and_hides_nothing() {
+    let (upstream, app) = shop();
+    for code in [-32603, -32602, -32021] {
+        let message = format!("\u{1b}[2J\u{202e}{}", "x".repeat(3_000_000));
+        let failure = RpcFailure { http_status: 200, code, message, data: None };
+        upstream.answers("read", Err(UpstreamError::Rpc(failure)));
+        let answer = app.caller("alice").modern().call_read("read", "{}").await;
+        let told = answer.text();
+        assert!(told.len() < 4_000 && told.contains("u{1b}") && told.contains("u{202e}"), "{}", told.len());
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_the_caller_is_echoed_at_length() {
+    let (_, app) = shop();
+    let long = "x".repeat(200_000);
+    for (tool, arguments) in [
+        ("search_tools", format!(r#"{{"query":"a","limit":"{long}"}}"#)),
+        ("search_tools", format!(r#"{{"query":"a","{long}":1}}"#)),
+        ("search_tools", format!(r#"{{"queries":["{long}","{long}"]}}"#)),
+        ("describe_tool", format!(r#"{{"names":["{long}"]}}"#)),
+        ("call_read_tool", format!(r#"{{"name":"{long}"}}"#)),
+        ("call_read_tools", format!(r#"{{"calls":[{{"name":"{long}"}}]}}"#)),
+    ] {
+        let answer = app.caller("alice").tool(tool, &arguments).await;
+        assert!(answer.status == 200 && answer.text().len() < 2_000, "{tool}: {}", answer.text().len());
+    }
+}
+
+#[tokio::test]
+async fn lists_numbers_and_objects_in_strings_are_taken_as_what_they_hold() {
+    let (upstream, app) = shop();
+    let call = |name: &'static str, arguments: serde_json::Value| {
+        let arguments = serde_json::Value::String(arguments.to_string()).to_string();
+        let client = app.caller("alice");
+        async move { client.tool(name, &arguments).await }
+    };
+    let found =
+        call("search_tools", serde_json::json!({ "queries": "[\"read\",\"other\"]", "limit": "1" })).await;
+    assert_eq!(found.tool_json()["results"].as_array().unwrap().len(), 2, "{}", found.text());
+    let described = call("describe_tool", serde_json::json!({ "names": "[\"read\",\"other\"]" })).await;
+    assert_eq!(described.tool_json()["tools"].as_array().unwrap().len(), 2);
+    let batch = call("call_read_tools", serde_json::json!({ "calls": "[{\"name\":\"read\"}]" })).await;
+    assert!(!batch.is_error(), "{}", batch.text());
+    assert_eq!(upstream.called().len(), 1);
+    let refused = app.caller("alice").tool("search_tools", r#""no object""#).await;
+    assert_eq!(refused.code(), Some(-32602));
+}
+
+#[tokio::test]
+async fn without_the_batch_tool_no_word_names_it() {
+    let upstream = FakeUpstream::new().lists("alice", &[]);
+    let app = TestApp::over(&upstream, &["--max-batch-calls", "0"]);
+    let client = app.caller("alice").modern();
+    for answer in [client.rpc("server/discover", "{}").await, client.tool("call_read_tools", "{}").await] {
+        assert!(answer.text().contains("call_read_tool"), "{}", answer.text());
+        assert!(!answer.text().contains("call_read_tools"), "{}", answer.text());
+    }
+}

@@ -5,24 +5,16 @@
 
 use super::call::{Gated, explain};
 use super::refusal::Refusal;
-use super::request::{self, CallArguments};
-use super::text::ObjectText;
+use super::request::{CallArguments, Members};
+use super::text::{ObjectText, shown};
 use super::{Stop, ToolFailure, ToolReply, ToolRequest, Toolbox};
 use crate::caller::Caller;
-use crate::mcp::{Object, ResultType};
+use crate::mcp::{ResultType, code};
 use crate::upstream::{Challenge, UpstreamError};
 use bytes::Bytes;
 use futures_util::future::join_all;
-use serde::Deserialize;
 
 const EXPECTED: &str = r#"{"calls": [{"name": "…", "arguments": {…}}, …]}"#;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BatchArguments<'a> {
-    #[serde(borrow)]
-    calls: Vec<Object<CallArguments<'a>>>,
-}
 
 /// How one call of a batch ended.
 enum Item {
@@ -37,21 +29,25 @@ impl Toolbox {
         caller: &Caller,
         request: &ToolRequest<'_>,
     ) -> Result<ToolReply, Stop> {
-        let BatchArguments { calls } = request::parse(request.arguments, EXPECTED)?;
-        let calls: Vec<CallArguments<'_>> = calls.into_iter().map(|call| call.0).collect();
+        let calls = Members::read(request.arguments, &["calls"], EXPECTED)?.list("calls")?;
         let calls_max = self.options.batch_calls_max;
         if calls.is_empty() || calls.len() > calls_max {
             return Err(Refusal::new(format!("Send {EXPECTED} with 1 to {calls_max} calls.")).into());
         }
+        let calls: Vec<CallArguments> =
+            calls.iter().map(|call| CallArguments::read(Some(call), EXPECTED)).collect::<Result<_, _>>()?;
         let catalog = self.catalog(caller).await?;
-        let gated: Vec<Result<Gated<'_>, Refusal>> =
-            calls.iter().map(|call| self.gate(&catalog, call, true)).collect();
+        let gated = join_all(calls.iter().map(|call| self.gate(&catalog, call, true))).await;
         let items = join_all(gated.into_iter().map(async |gated| match gated {
             Ok(gated) => self.item(caller, request, &gated).await,
             Err(refusal) => Item::Error(refusal),
         }))
         .await;
-        answer(&calls, items)
+        let names = calls.iter().map(|call| {
+            // The name of a tool is needed whole; what names none is only repeated.
+            catalog.named(&call.name).map_or_else(|| shown(&call.name), |_| call.name.clone())
+        });
+        answer(names, items)
     }
 
     async fn item(&self, caller: &Caller, request: &ToolRequest<'_>, gated: &Gated<'_>) -> Item {
@@ -61,6 +57,12 @@ impl Toolbox {
             )),
             Ok(result) => Item::Result(result),
             Err(UpstreamError::Unauthorized(challenge)) => Item::Unauthorized(challenge),
+            Err(UpstreamError::Rpc(failure)) if failure.code == code::MISSING_CAPABILITY => {
+                Item::Error(Refusal::new(
+                    "The tool needs something of your client that a batch can't use. Nothing was executed. Call it \
+                     alone with call_read_tool.",
+                ))
+            }
             Err(error) => Item::Error(explain(&error, gated.tool, true)),
         }
     }
@@ -68,13 +70,13 @@ impl Toolbox {
 
 /// One text block with a result or an error for each call, in their order. Credentials that are no good (401) end the
 /// whole batch, since the caller has to log in; a refusal of some calls (403) is theirs alone.
-fn answer(calls: &[CallArguments<'_>], items: Vec<Item>) -> Result<ToolReply, Stop> {
+fn answer(names: impl Iterator<Item = String>, items: Vec<Item>) -> Result<ToolReply, Stop> {
     let all_refused = items.iter().all(|item| matches!(item, Item::Unauthorized(_)));
     let is_error = !items.iter().any(|item| matches!(item, Item::Result(_)));
     let mut results = Vec::with_capacity(items.len());
-    for (call, item) in calls.iter().zip(items) {
+    for (name, item) in names.zip(items) {
         let mut out = ObjectText::new();
-        out.text("name", &call.name);
+        out.text("name", &name);
         match item {
             Item::Result(result) => {
                 let result =

@@ -3,7 +3,9 @@
 use super::arguments::Violation;
 use super::describe::NEAREST_MAX;
 use super::refusal::Refusal;
-use super::request::{self, CallArguments};
+use super::request::CallArguments;
+use super::schemas::ArgumentSchemas;
+use super::text::{shown, told};
 use super::{Stop, ToolKind, ToolReply, ToolRequest, Toolbox, for_the_client, suggest};
 use crate::caller::Caller;
 use crate::catalog::{Catalog, IndexedTool, Named};
@@ -14,14 +16,20 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 const EXPECTED: &str = r#"{"name": "exact name of the tool", "arguments": {…}}"#;
 
 /// A call that passed all gates.
 pub(super) struct Gated<'a> {
     pub(super) tool: &'a IndexedTool,
-    pub(super) arguments: Cow<'a, RawValue>,
+    pub(super) arguments: Box<RawValue>,
 }
+
+/// Arguments over this many bytes are checked off the async threads.
+const ARGUMENTS_HEAVY: usize = 16 * 1024;
+/// Schemas over this many bytes are compiled off the async threads.
+const SCHEMA_HEAVY: usize = 8 * 1024;
 
 impl Toolbox {
     pub(super) async fn call_one(
@@ -29,10 +37,10 @@ impl Toolbox {
         caller: &Caller,
         request: &ToolRequest<'_>,
     ) -> Result<ToolReply, Stop> {
-        let call: CallArguments<'_> = request::parse(request.arguments, EXPECTED)?;
+        let call = CallArguments::read(request.arguments, EXPECTED)?;
         let catalog = self.catalog(caller).await?;
         let is_read = request.tool == ToolKind::Read;
-        let gated = self.gate(&catalog, &call, is_read)?;
+        let gated = self.gate(&catalog, &call, is_read).await?;
         match self.send(caller, request, &gated).await {
             Ok(result) => Ok(ToolReply::Upstream(result)),
             Err(error) => Err(match for_the_client(&error, request.is_later_round()) {
@@ -43,39 +51,58 @@ impl Toolbox {
     }
 
     /// The three gates: known to this caller, read-only where it must be, arguments that fit.
-    pub(super) fn gate<'a>(
+    pub(super) async fn gate<'a>(
         &self,
         catalog: &'a Catalog,
-        call: &'a CallArguments<'_>,
+        call: &CallArguments,
         must_be_read_only: bool,
     ) -> Result<Gated<'a>, Refusal> {
         let named = catalog.named(&call.name).ok_or_else(|| unknown_tool(catalog, &call.name))?;
         if must_be_read_only && !named.is_read_only() {
             return Err(Refusal::new(format!(
                 "'{}' is not marked read-only. Call it with call_write_tool.",
-                named.first().name()
+                shown(named.first().name())
             )));
         }
         let arguments = call.object().map_err(|refusal| refusal.with_schema(named.first().input_schema()))?;
-        self.check_arguments(named, &arguments)?;
+        let arguments = self.check_arguments(named, arguments).await?;
         Ok(Gated { tool: named.first(), arguments })
     }
 
     /// Arguments must fit one of the definitions that share the name; usually there is one.
-    fn check_arguments(&self, named: Named<'_>, arguments: &RawValue) -> Result<(), Refusal> {
+    async fn check_arguments(
+        &self,
+        named: Named<'_>,
+        mut arguments: Box<RawValue>,
+    ) -> Result<Box<RawValue>, Refusal> {
         let mut first_problems: Option<Vec<Violation>> = None;
         for tool in named.tools() {
-            let schema = self.schemas.of(tool);
-            let Err(problems) = schema.check(arguments) else { return Ok(()) };
-            if without_optional_nulls(arguments, tool).is_some_and(|given| schema.check(&given).is_ok()) {
-                return Ok(());
-            }
-            first_problems.get_or_insert(problems);
+            let known = self.schemas.known(tool.digest());
+            let compiles_much = known.is_none()
+                && tool.input_schema().is_some_and(|schema| schema.get().len() > SCHEMA_HEAVY);
+            let outcome = if arguments.get().len() > ARGUMENTS_HEAVY || compiles_much {
+                let (schemas, tool) = (Arc::clone(&self.schemas), Arc::clone(tool));
+                let work = move || {
+                    let outcome = check(&schemas, &tool, &arguments);
+                    (arguments, outcome)
+                };
+                let done = self.heavy.run(work).await;
+                let (given_back, outcome) =
+                    done.ok_or_else(|| Refusal::new("The arguments can't be checked. Nothing was called."))?;
+                arguments = given_back;
+                outcome
+            } else {
+                check(&self.schemas, tool, &arguments)
+            };
+            match outcome {
+                Ok(()) => return Ok(arguments),
+                Err(problems) => first_problems.get_or_insert(problems),
+            };
         }
         let tool = named.first();
         Err(Refusal::new(format!(
             "The arguments do not fit the input schema of '{}'. Nothing was called.",
-            tool.name()
+            shown(tool.name())
         ))
         .with_problems(first_problems.unwrap_or_default())
         .with_schema(tool.input_schema()))
@@ -114,6 +141,14 @@ impl Toolbox {
     }
 }
 
+/// Checks arguments once, and where they do not fit, whether they do without what is not given.
+fn check(schemas: &ArgumentSchemas, tool: &IndexedTool, arguments: &RawValue) -> Result<(), Vec<Violation>> {
+    let schema = schemas.of(tool);
+    let Err(problems) = schema.check(arguments) else { return Ok(()) };
+    let fits = without_optional_nulls(arguments, tool).is_some_and(|given| schema.fits(&given));
+    if fits { Ok(()) } else { Err(problems) }
+}
+
 /// The arguments less those that are `null` and not required: models say "not given" so, and header parameters may be
 /// null by the protocol. `None` when there are none. Only the check reads this; what is sent stays as it is.
 fn without_optional_nulls(arguments: &RawValue, tool: &IndexedTool) -> Option<Box<RawValue>> {
@@ -137,7 +172,8 @@ fn without_optional_nulls(arguments: &RawValue, tool: &IndexedTool) -> Option<Bo
 fn unknown_tool(catalog: &Catalog, name: &str) -> Refusal {
     if let Some(meant) = suggest::typo_of(name, catalog.names()) {
         return Refusal::new(format!(
-            "There is no tool of that name. Did you mean '{meant}'? Nothing was called."
+            "There is no tool of that name. Did you mean '{}'? Nothing was called.",
+            shown(meant)
         ))
         .with_nearest(vec![meant.to_owned()]);
     }
@@ -153,11 +189,13 @@ pub(super) fn explain(error: &UpstreamError, tool: &IndexedTool, is_read: bool) 
     if let UpstreamError::Rpc(failure) = error
         && failure.is_invalid_params()
     {
-        return Refusal::new(format!("The upstream refused the call: {}", failure.message))
+        return Refusal::new(format!("The upstream refused the call: {}", told(&failure.message)))
             .with_schema(tool.input_schema());
     }
     let what = match error {
-        UpstreamError::Rpc(failure) => format!("The upstream answered with an error: {}", failure.message),
+        UpstreamError::Rpc(failure) => {
+            format!("The upstream answered with an error: {}", told(&failure.message))
+        }
         error => {
             let mut text = error.to_string();
             text.replace_range(..1, &text[..1].to_uppercase());

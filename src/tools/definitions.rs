@@ -35,11 +35,16 @@ impl ToolKind {
     }
 }
 
-/// Our own part of `instructions`.
-pub const GUIDANCE: &str = "This server gives access to many tools that are not listed. Whenever a task may need a \
-tool, call search_tools with what it should do. Then call the tool found by its exact name: call_read_tool if it is \
-readOnly, call_read_tools for several such calls, otherwise call_write_tool. Use describe_tool if its inputSchema was \
-not given whole. Search again in other words before you conclude that no tool exists.";
+/// Our own part of `instructions`. Like the definitions it names only what is offered.
+pub(super) fn guidance(batch_calls_max: usize) -> String {
+    let batch = if batch_calls_max > 0 { " call_read_tools for several such calls," } else { "" };
+    format!(
+        "This server gives access to many tools that are not listed. Whenever a task may need a tool, call \
+         search_tools with what it should do. Then call the tool found by its exact name: call_read_tool if it is \
+         readOnly,{batch} otherwise call_write_tool. Use describe_tool if its inputSchema was not given whole. Search \
+         again in other words before you conclude that no tool exists."
+    )
+}
 
 const CALL_PROPERTIES: &str = r#""name":{"type":"string","description":"exact name from search_tools"},"arguments":{"type":"object","description":"as its inputSchema says"}"#;
 
@@ -108,7 +113,7 @@ mod tests {
     fn words_are_dear() {
         let definitions = all(10);
         assert!(tokens(&definitions) <= 800, "{} tokens", tokens(&definitions));
-        assert!(tokens(GUIDANCE) <= 150, "{} tokens", tokens(GUIDANCE));
+        assert!(tokens(&guidance(10)) <= 150, "{} tokens", tokens(&guidance(10)));
     }
 
     #[test]
@@ -129,5 +134,7 @@ mod tests {
     fn a_batch_limit_of_zero_leaves_the_batch_tool_out() {
         let definitions: Vec<serde_json::Value> = serde_json::from_str(&all(0)).unwrap();
         assert_eq!(definitions.len(), 4);
+        assert!(guidance(1).contains("call_read_tools") && !guidance(0).contains("call_read_tools"));
+        assert!(!all(0).contains("call_read_tools"));
     }
 }

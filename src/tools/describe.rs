@@ -2,13 +2,12 @@
 
 use super::arguments::ArgumentSchema;
 use super::refusal::Refusal;
-use super::text::ObjectText;
-use super::{Stop, ToolReply, Toolbox, request, suggest};
+use super::request::Members;
+use super::text::{ObjectText, shown};
+use super::{Stop, ToolReply, Toolbox, suggest};
 use crate::caller::Caller;
 use crate::catalog::Catalog;
-use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 
 /// Most names of one call.
 const NAMES_MAX: usize = 10;
@@ -17,32 +16,16 @@ pub(super) const NEAREST_MAX: usize = 3;
 
 const EXPECTED: &str = r#"{"names": ["…"]} with up to 10 exact names of tools"#;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct DescribeArguments<'a> {
-    /// Models send a single name under either word.
-    #[serde(borrow, alias = "name")]
-    names: Names<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Names<'a> {
-    Many(#[serde(borrow)] Vec<Cow<'a, str>>),
-    One(#[serde(borrow)] Cow<'a, str>),
-}
-
 impl Toolbox {
     pub(super) async fn describe(
         &self,
         caller: &Caller,
         arguments: Option<&RawValue>,
     ) -> Result<ToolReply, Stop> {
-        let arguments: DescribeArguments<'_> = request::parse(arguments, EXPECTED)?;
-        let mut names = match arguments.names {
-            Names::Many(names) => names,
-            Names::One(name) => vec![name],
-        };
+        // Models send a single name under either word.
+        let members = Members::read(arguments, &["names", "name"], EXPECTED)?;
+        let both = [members.texts("names")?, members.texts("name")?];
+        let mut names: Vec<String> = both.into_iter().flatten().flat_map(|(names, _)| names).collect();
         if names.is_empty() || names.len() > NAMES_MAX {
             return Err(Refusal::new(format!("Send {EXPECTED}.")).into());
         }
@@ -90,7 +73,7 @@ fn unchecked_reason(schema: &ArgumentSchema) -> Option<String> {
 fn unknown_name(catalog: &Catalog, name: &str) -> String {
     let nearest = suggest::nearest(name, catalog.names(), NEAREST_MAX);
     let mut out = ObjectText::new();
-    out.text("name", name);
+    out.text("name", &shown(name));
     out.texts("nearest", &nearest);
     out.finish()
 }

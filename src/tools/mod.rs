@@ -13,6 +13,7 @@ mod batch;
 mod call;
 mod definitions;
 mod describe;
+mod heavy;
 mod refusal;
 mod request;
 mod schema_summary;
@@ -21,8 +22,9 @@ mod search;
 mod suggest;
 mod text;
 
-pub use definitions::{GUIDANCE, ToolKind};
+pub use definitions::ToolKind;
 pub use refusal::Refusal;
+pub(crate) use request::outer_object;
 
 use crate::caller::Caller;
 use crate::catalog::{Catalog, CatalogCache};
@@ -31,6 +33,7 @@ use crate::search::Ranker;
 use crate::telemetry::Outcome;
 use crate::upstream::{Challenge, Listening, Upstream, UpstreamError};
 use bytes::Bytes;
+use heavy::Heavy;
 use schemas::ArgumentSchemas;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -44,6 +47,8 @@ pub struct ToolOptions {
     pub search_schema_bytes: usize,
     /// Most calls in one batch; 0 leaves the batch tool out.
     pub batch_calls_max: usize,
+    /// Memory for compiled input schemas, in bytes, by estimate.
+    pub schema_cache_bytes: usize,
 }
 
 /// A call of one of the five tools.
@@ -109,8 +114,10 @@ pub struct Toolbox {
     catalogs: Arc<CatalogCache>,
     upstream: Arc<dyn Upstream>,
     ranker: Arc<Ranker>,
-    schemas: ArgumentSchemas,
+    schemas: Arc<ArgumentSchemas>,
     definitions: String,
+    guidance: String,
+    heavy: Heavy,
 }
 
 impl Toolbox {
@@ -122,12 +129,24 @@ impl Toolbox {
         ranker: Arc<Ranker>,
     ) -> Self {
         let definitions = definitions::all(options.batch_calls_max);
-        Self { options, catalogs, upstream, ranker, schemas: ArgumentSchemas::default(), definitions }
+        let guidance = definitions::guidance(options.batch_calls_max);
+        let schemas = Arc::new(ArgumentSchemas::new(options.schema_cache_bytes));
+        Self { options, catalogs, upstream, ranker, schemas, definitions, guidance, heavy: Heavy::new() }
     }
 
     /// The definitions for `tools/list`, a raw JSON array.
     pub fn definitions(&self) -> &str {
         &self.definitions
+    }
+
+    /// How a model is to use the tools.
+    pub fn guidance(&self) -> &str {
+        &self.guidance
+    }
+
+    /// The names of the tools that are offered.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        ToolKind::ALL.into_iter().map(ToolKind::name).filter(|name| self.find(name).is_some())
     }
 
     /// The tool of that name, where it is offered.
@@ -200,10 +219,12 @@ fn for_the_client(error: &UpstreamError, is_later_round: bool) -> Option<ToolFai
             if failure.code == code::MISSING_CAPABILITY
                 || (is_later_round && failure.is_invalid_params()) =>
         {
-            let data = failure.data.as_deref().and_then(|data| serde_json::from_str(data).ok());
+            // More than any such list of capabilities needs is not for us to carry.
+            let data = failure.data.as_deref().filter(|data| data.len() <= 16 * 1024);
+            let data = data.and_then(|data| serde_json::from_str(data).ok());
             Some(ToolFailure::Rpc(RpcError {
                 code: failure.code,
-                message: failure.message.clone().into(),
+                message: text::told(&failure.message).into(),
                 data,
             }))
         }

@@ -3,17 +3,16 @@
 //! The answer says nothing twice: a tool that several queries find is described once.
 
 use super::refusal::Refusal;
-use super::request;
+use super::request::{Members, cut};
 use super::schema_summary;
-use super::text::{ObjectText, shortened};
-use super::{Stop, ToolReply, Toolbox};
+use super::text::{ObjectText, shortened, shown};
+use super::{Stop, ToolOptions, ToolReply, Toolbox};
 use crate::caller::Caller;
 use crate::catalog::Catalog;
-use crate::search::Hit;
-use serde::Deserialize;
+use crate::search::{Hit, Ranker};
 use serde_json::value::RawValue;
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 /// Hits of a query that does not say how many.
 const LIMIT_DEFAULT: usize = 8;
@@ -28,23 +27,25 @@ const EXPECTED: &str = r#"{"query": "what the tool should do"}, or {"queries": [
 const NO_HIT: &str = "No tool fits. Try other words for what the tool should do, or a broader query.";
 const NO_TOOLS: &str = "The server behind this one lists no tools for this caller.";
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct SearchArguments<'a> {
-    #[serde(borrow, default)]
-    query: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    queries: Option<Queries<'a>>,
-    #[serde(default)]
-    limit: Option<f64>,
+/// Most bytes of a query that are searched for.
+const QUERY_BYTES_MAX: usize = 2 * 1024;
+/// Tools times queries from which a search takes about a millisecond or more.
+const HEAVY: usize = 500;
+
+const CUT: &str = "Only the first 2 KiB of the query were searched for. Say shortly what the tool should do.";
+
+/// A query, and whether its end was left out.
+struct Query {
+    text: String,
+    is_cut: bool,
 }
 
-/// Models send one query as a plain string now and then.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Queries<'a> {
-    Many(#[serde(borrow)] Vec<Cow<'a, str>>),
-    One(#[serde(borrow)] Cow<'a, str>),
+/// What to search for.
+struct Search {
+    queries: Vec<Query>,
+    /// Whether they came as a list, so that the answer is one.
+    is_list: bool,
+    limit: usize,
 }
 
 impl Toolbox {
@@ -53,24 +54,54 @@ impl Toolbox {
         caller: &Caller,
         arguments: Option<&RawValue>,
     ) -> Result<ToolReply, Stop> {
-        let arguments: SearchArguments<'_> = request::parse(arguments, EXPECTED)?;
-        let limit = arguments.limit.map_or(LIMIT_DEFAULT, clamped_limit);
-        let (queries, is_list) = queries(arguments)?;
+        let search = Search::read(arguments)?;
         let catalog = self.catalog(caller).await?;
-        let mut answer = Answer { toolbox: self, catalog: &catalog, shown: HashMap::new() };
+        let (ranker, options) = (Arc::clone(&self.ranker), self.options);
+        let is_heavy = catalog.tools().len() * search.queries.len() >= HEAVY;
+        let work = move || search.run(&ranker, options, &catalog);
+        let text = if is_heavy { self.heavy.run(work).await } else { Some(work()) };
+        match text {
+            Some(text) => Ok(ToolReply::Own { text, is_error: false }),
+            None => Err(Refusal::new("This search failed. Search in other words.").into()),
+        }
+    }
+}
+
+impl Search {
+    fn read(arguments: Option<&RawValue>) -> Result<Self, Refusal> {
+        let members = Members::read(arguments, &["query", "queries", "limit"], EXPECTED)?;
+        let limit = members.number("limit")?.map_or(LIMIT_DEFAULT, clamped_limit);
+        let (several, one) = (members.texts("queries")?, members.texts("query")?);
+        let is_list = several.is_some() || one.as_ref().is_some_and(|(_, is_list)| *is_list);
+        let texts = several.into_iter().chain(one).flat_map(|(texts, _)| texts);
+        let mut queries = Vec::new();
+        for mut text in texts.filter(|text| !text.trim().is_empty()) {
+            let is_cut = cut(&mut text, QUERY_BYTES_MAX);
+            queries.push(Query { text, is_cut });
+        }
+        match queries.len() {
+            0 => Err(Refusal::new(format!("There is no query. Send {EXPECTED}."))),
+            1..=QUERIES_MAX => Ok(Self { queries, is_list, limit }),
+            more => Err(Refusal::new(format!("{more} queries are too many. Send at most {QUERIES_MAX}."))),
+        }
+    }
+
+    /// The answer's text.
+    fn run(&self, ranker: &Ranker, options: ToolOptions, catalog: &Catalog) -> String {
+        let mut answer = Answer { ranker, options, catalog, shown: HashMap::new() };
         let mut out = ObjectText::new();
-        if is_list {
-            let results = queries.iter().map(|query| {
+        if self.is_list {
+            let results = self.queries.iter().map(|query| {
                 let mut result = ObjectText::new();
-                result.text("query", query);
-                answer.add(&mut result, query, limit);
+                result.text("query", &shown(&query.text));
+                answer.add(&mut result, query, self.limit);
                 result.finish()
             });
             out.list("results", results.collect::<Vec<_>>());
         } else {
-            answer.add(&mut out, &queries[0], limit);
+            answer.add(&mut out, &self.queries[0], self.limit);
         }
-        Ok(ToolReply::Own { text: out.finish(), is_error: false })
+        out.finish()
     }
 }
 
@@ -80,25 +111,10 @@ fn clamped_limit(limit: f64) -> usize {
     if limit.is_nan() { LIMIT_DEFAULT } else { limit.clamp(1.0, LIMIT_MAX as f64) as usize }
 }
 
-/// The queries, none of them empty, and whether they came as a list.
-fn queries(arguments: SearchArguments<'_>) -> Result<(Vec<Cow<'_, str>>, bool), Refusal> {
-    let (mut queries, is_list) = match arguments.queries {
-        Some(Queries::Many(queries)) => (queries, true),
-        Some(Queries::One(query)) => (vec![query], true),
-        None => (Vec::new(), false),
-    };
-    queries.extend(arguments.query);
-    queries.retain(|query| !query.trim().is_empty());
-    match queries.len() {
-        0 => Err(Refusal::new(format!("There is no query. Send {EXPECTED}."))),
-        1..=QUERIES_MAX => Ok((queries, is_list)),
-        more => Err(Refusal::new(format!("{more} queries are too many. Send at most {QUERIES_MAX}."))),
-    }
-}
-
 /// A search answer under construction.
 struct Answer<'a> {
-    toolbox: &'a Toolbox,
+    ranker: &'a Ranker,
+    options: ToolOptions,
     catalog: &'a Catalog,
     /// Names that were described already, and whether with their schema.
     shown: HashMap<&'a str, bool>,
@@ -106,14 +122,14 @@ struct Answer<'a> {
 
 impl Answer<'_> {
     /// Adds one query's hits, or a hint when there are none.
-    fn add(&mut self, out: &mut ObjectText, query: &str, limit: usize) {
-        let hits = self.toolbox.ranker.rank(query, self.catalog.index(), limit);
+    fn add(&mut self, out: &mut ObjectText, query: &Query, limit: usize) {
+        let hits = self.ranker.rank(&query.text, self.catalog.index(), limit);
         let mut names = HashSet::new();
         let mut tools: Vec<String> = Vec::with_capacity(hits.len());
         for hit in &hits {
             // A name that is listed twice is one tool to call.
             if names.insert(self.catalog.tools()[hit.index].name()) {
-                tools.push(self.hit(hit, tools.len() < self.toolbox.options.search_schemas));
+                tools.push(self.hit(hit, tools.len() < self.options.search_schemas));
             }
         }
         out.list("tools", &tools);
@@ -121,6 +137,9 @@ impl Answer<'_> {
             out.text("hint", NO_TOOLS);
         } else if tools.is_empty() {
             out.text("hint", NO_HIT);
+        }
+        if query.is_cut {
+            out.text("note", CUT);
         }
     }
 
@@ -138,7 +157,7 @@ impl Answer<'_> {
             out.flag("readOnly", is_read_only);
         }
         if let Some(schema) = schema.filter(|_| shown != Some(true)) {
-            let summary = schema_summary::compact(schema, self.toolbox.options.search_schema_bytes);
+            let summary = schema_summary::compact(schema, self.options.search_schema_bytes);
             out.raw("inputSchema", summary.schema.get());
             if !summary.trimmed.is_empty() {
                 out.texts("trimmed", &summary.trimmed);
@@ -158,10 +177,8 @@ mod tests {
 
     fn parsed(arguments: &str) -> Result<(Vec<String>, bool), String> {
         let raw: &RawValue = serde_json::from_str(arguments).unwrap();
-        let arguments: SearchArguments<'_> =
-            request::parse(Some(raw), EXPECTED).map_err(|refusal| refusal.to_json())?;
-        let (queries, is_list) = queries(arguments).map_err(|refusal| refusal.to_json())?;
-        Ok((queries.into_iter().map(Cow::into_owned).collect(), is_list))
+        let search = Search::read(Some(raw)).map_err(|refusal| refusal.to_json())?;
+        Ok((search.queries.into_iter().map(|query| query.text).collect(), search.is_list))
     }
 
     #[test]
@@ -172,6 +189,9 @@ mod tests {
             (r#"{"queries":"a"}"#, 1, true),
             (r#"{"query":"a","queries":["b"]}"#, 2, true),
             (r#"{"query":"a","queries":null,"limit":3}"#, 1, false),
+            (r#"{"query":"a","limit":"3"}"#, 1, false),
+            (r#"{"queries":"[\"a\",\"b\"]"}"#, 2, true),
+            (r#"{"query":"[a"}"#, 1, false),
         ] {
             let (queries, list) = parsed(arguments).unwrap();
             assert_eq!((queries.len(), list), (count, is_list), "{arguments}");
@@ -192,6 +212,15 @@ mod tests {
         ] {
             let refusal = parsed(arguments).unwrap_err();
             assert!(refusal.contains("Send"), "{arguments}: {refusal}");
+        }
+    }
+
+    #[test]
+    fn t_d7_a_query_is_searched_for_up_to_2_kib() {
+        for (length, is_cut) in [(QUERY_BYTES_MAX, false), (QUERY_BYTES_MAX + 1, true), (500_000, true)] {
+            let raw = RawValue::from_string(format!(r#"{{"query":"{}"}}"#, "x".repeat(length))).unwrap();
+            let search = Search::read(Some(&raw)).unwrap();
+            assert_eq!((search.queries[0].is_cut, search.queries[0].text.len()), (is_cut, QUERY_BYTES_MAX));
         }
     }
 

@@ -83,6 +83,51 @@ pub(super) fn shortened(text: &str, chars_max: usize) -> String {
     format!("{}…", kept[..word_end].trim_end_matches([',', ';', ':', ' ']))
 }
 
+/// Most characters of a name that an error repeats.
+const SHOWN_CHARS_MAX: usize = 100;
+
+/// A name in an error: short, and on one line.
+pub(super) fn shown(name: &str) -> String {
+    let mut out = String::new();
+    for (i, c) in name.chars().enumerate() {
+        if i == SHOWN_CHARS_MAX {
+            out.push('…');
+            break;
+        }
+        push_visible(&mut out, c);
+    }
+    out
+}
+
+/// Most bytes of an upstream's message that are passed on.
+const MESSAGE_BYTES_MAX: usize = 2 * 1024;
+
+/// Somebody else's message: at most 2 KiB, and nothing in it that hides or moves text. Lines stay lines.
+pub(super) fn told(message: &str) -> String {
+    let mut out = String::new();
+    for c in message.chars() {
+        if matches!(c, '\n' | '\t') {
+            out.push(c);
+        } else {
+            push_visible(&mut out, c);
+        }
+        if out.len() > MESSAGE_BYTES_MAX {
+            out.truncate(out.floor_char_boundary(MESSAGE_BYTES_MAX - '…'.len_utf8()));
+            out.push('…');
+            break;
+        }
+    }
+    out
+}
+
+/// A character, escaped where nobody would see it or where it changes how others are seen.
+fn push_visible(out: &mut String, c: char) {
+    let is_hidden = c.is_control()
+        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    if is_hidden { out.extend(c.escape_unicode()) } else { out.push(c) }
+}
+
 /// The index behind the last full stop of the text.
 fn sentence_end(text: &str) -> Option<usize> {
     let latin = [". ", "! ", "? "].into_iter().filter_map(|stop| text.rfind(stop).map(|at| at + 1));
@@ -103,6 +148,17 @@ mod tests {
         object.texts("d", &["e"]);
         assert_eq!(object.finish(), r#"{"a":"x\"\n","b":true,"c":[1],"d":["e"]}"#);
         assert_eq!(ObjectText::new().finish(), "{}");
+    }
+
+    #[test]
+    fn t_d6_names_and_messages_are_short_and_hide_nothing() {
+        assert_eq!(shown("a\u{1b}[2J\u{202e}\nž"), "a\\u{1b}[2J\\u{202e}\\u{a}ž");
+        assert_eq!(shown(&"ž".repeat(101)), format!("{}…", "ž".repeat(100)));
+        assert_eq!(told("one\ntwo\u{7}"), "one\ntwo\\u{7}");
+        for message in ["x", "\u{1b}", "ž"].map(|part| part.repeat(3_000_000)) {
+            let told = told(&message);
+            assert!(told.len() <= MESSAGE_BYTES_MAX && told.ends_with('…'), "{}", told.len());
+        }
     }
 
     #[test]

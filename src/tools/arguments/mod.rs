@@ -195,6 +195,13 @@ impl ArgumentSchema {
     }
 }
 
+impl ArgumentSchema {
+    /// Whether arguments pass [`Self::check`], without telling what is wrong with them.
+    pub(super) fn fits(&self, arguments: &RawValue) -> bool {
+        self.0.as_ref().map_or(true, |compiled| compiled.fits(arguments).is_ok_and(|fits| fits))
+    }
+}
+
 fn compile(raw: &RawValue) -> Result<Compiled, Unchecked> {
     let mut schema = survey::parse(raw.get())?;
     let draft = match &schema {
@@ -227,6 +234,20 @@ fn compile(raw: &RawValue) -> Result<Compiled, Unchecked> {
 impl Compiled {
     /// The violations, none if the arguments fit.
     fn check(&self, arguments: &RawValue) -> Result<Vec<Violation>, Unchecked> {
+        let (instance, exact) = self.instance(arguments)?;
+        if self.fits_instance(&instance)? { Ok(Vec::new()) } else { self.explain(&instance, exact) }
+    }
+
+    fn fits(&self, arguments: &RawValue) -> Result<bool, Unchecked> {
+        self.fits_instance(&self.instance(arguments)?.0)
+    }
+
+    fn fits_instance(&self, instance: &Value) -> Result<bool, Unchecked> {
+        budget::within(STEPS_MAX, || self.validator.is_valid(instance)).map_err(Unchecked::from)
+    }
+
+    /// The arguments as the validator reads them, and whether all their numbers are exact.
+    fn instance(&self, arguments: &RawValue) -> Result<(Value, bool), Unchecked> {
         let text = arguments.get();
         if text.len() > ARGUMENT_BYTES_MAX {
             return Err(Unchecked::ArgumentsTooLarge);
@@ -238,12 +259,7 @@ impl Compiled {
         // Text that serde_json can carry but not parse has numbers beyond any float, or lone surrogates.
         let mut instance: Value = serde_json::from_str(text).map_err(|_| Unchecked::Inexact)?;
         let exact = numbers::settle(&mut instance, self.draft == Draft::Draft4);
-        let fits =
-            budget::within(STEPS_MAX, || self.validator.is_valid(&instance)).map_err(Unchecked::from)?;
-        if fits {
-            return Ok(Vec::new());
-        }
-        self.explain(&instance, exact)
+        Ok((instance, exact))
     }
 
     fn explain(&self, instance: &Value, exact: bool) -> Result<Vec<Violation>, Unchecked> {
