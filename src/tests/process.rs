@@ -266,11 +266,28 @@ async fn t_p1_one_line_a_request_as_json_with_the_same_fields() {
 async fn the_probes_stay_true_while_the_upstream_is_down() {
     let proxy = Proxy::serve("http://127.0.0.1:1/mcp", &[]).await;
     let (head, body) = proxy.post("alice", &call("search_tools", r#"{"query":"x"}"#)).await;
-    assert!(head.starts_with("HTTP/1.1 200") && body.contains("can't be reached"), "{head}{body}");
+    assert!(
+        head.starts_with("HTTP/1.1 200") && body.contains("can't be reached: the connection was refused"),
+        "{head}{body}"
+    );
     for path in ["/livez", "/readyz", "/metrics"] {
         assert_eq!(proxy.admin_page(path).await.0, "HTTP/1.1 200 OK", "{path}");
     }
     assert!(proxy.admin_page("/mcp").await.0.contains("404"));
+}
+
+#[tokio::test]
+async fn why_there_is_no_connection_is_told_and_logged() {
+    for (url, why) in [
+        ("http://127.0.0.1:1/mcp", "the connection was refused"),
+        ("https://no-such-host.invalid/mcp", "its name is not found"),
+    ] {
+        let mut proxy = Proxy::serve(url, &[]).await;
+        let (_, body) = proxy.post("alice", &call("search_tools", r#"{"query":"x"}"#)).await;
+        assert!(body.contains(why), "{url}: {body}");
+        let line = proxy.line_with("can't be reached").await;
+        assert!(line.contains("WARN") && line.contains(why), "{line}");
+    }
 }
 
 #[tokio::test]

@@ -263,7 +263,7 @@ async fn an_upstream_that_is_down_is_told_as_such() {
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
     drop(listener);
     let app = TestApp::at(&url, &[]);
-    insta::assert_snapshot!(app.caller("alice").call_write("x", "{}").await.refusal(), @r#"{"error":"The tools can't be listed now: the upstream can't be reached. Nothing was called. Try again later."}"#);
+    insta::assert_snapshot!(app.caller("alice").call_write("x", "{}").await.refusal(), @r#"{"error":"The tools can't be listed now: the upstream can't be reached: the connection was refused. Nothing was called. Try again later."}"#);
 }
 
 #[tokio::test]

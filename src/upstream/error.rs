@@ -53,6 +53,9 @@ pub enum UpstreamError {
     /// No connection: nothing was sent.
     #[error("the upstream can't be reached")]
     Unreachable,
+    /// No connection, and why: nothing was sent.
+    #[error("the upstream can't be reached: {0}")]
+    NoConnection(&'static str),
     /// No answer in time.
     #[error("the upstream did not answer within {}", humantime::format_duration(*.0))]
     TimedOut(Duration),
@@ -85,12 +88,19 @@ pub enum UpstreamError {
     Rpc(RpcFailure),
 }
 
+/// Whether a server that was connected to gave up, which while connecting is the TLS handshake.
+fn is_end_of_handshake(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind;
+    matches!(error.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::InvalidData)
+}
+
 impl UpstreamError {
     /// Whether a tool call that ended so was certainly not executed by the upstream. Otherwise nobody here knows.
     pub fn was_not_executed(&self) -> bool {
         match self {
             Self::Unauthorized(_)
             | Self::Unreachable
+            | Self::NoConnection(_)
             | Self::SessionLost
             | Self::NoCommonVersion
             | Self::NotSent(_) => true,
@@ -137,11 +147,38 @@ impl UpstreamError {
         Self::NotSent(Arc::new(self))
     }
 
+    /// The error of a request that got no response. Anything after the connection stood may have reached the upstream.
+    pub(super) fn of_request(error: &reqwest::Error) -> Self {
+        if !error.is_connect() {
+            return Self::Cut;
+        }
+        let mut cause = std::error::Error::source(error);
+        let mut why = None;
+        while let Some(error) = cause {
+            let io = error.downcast_ref::<std::io::Error>();
+            if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
+                why = Some("the connection was refused");
+            } else if error.is::<rustls::Error>() || io.is_some_and(is_end_of_handshake) {
+                why = Some("TLS failed (is its certificate trusted, and does the port speak TLS?)");
+            } else if error.to_string().contains("dns error") {
+                why = Some("its name is not found");
+            }
+            // The source of an I/O error is that of the error inside it, which would be skipped so.
+            cause = match io.and_then(std::io::Error::get_ref) {
+                Some(inner) => Some(inner),
+                None => error.source(),
+            };
+        }
+        let Some(why) = why else { return Self::Unreachable };
+        tracing::warn!("the upstream can't be reached: {why}");
+        Self::NoConnection(why)
+    }
+
     /// A short name for logs and metrics: a closed set.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Unauthorized(_) => "unauthorized",
-            Self::Unreachable => "unreachable",
+            Self::Unreachable | Self::NoConnection(_) => "unreachable",
             Self::TimedOut(_) => "timed_out",
             Self::Cut => "cut",
             Self::Status(_) => "status",

@@ -127,10 +127,13 @@ impl Wire {
     }
 
     async fn post(&self, headers: HeaderMap, body: String) -> Result<reqwest::Response, UpstreamError> {
-        self.client.post(self.url.clone()).headers(headers).body(body).send().await.map_err(|error| {
-            // Anything after the connection stood may have reached the upstream.
-            if error.is_connect() { UpstreamError::Unreachable } else { UpstreamError::Cut }
-        })
+        self.client
+            .post(self.url.clone())
+            .headers(headers)
+            .body(body)
+            .send()
+            .await
+            .map_err(|error| UpstreamError::of_request(&error))
     }
 
     /// Reads messages until the one that answers `id`.

@@ -207,6 +207,8 @@ fn compile(raw: &RawValue) -> Result<Compiled, Unchecked> {
     let draft = match &schema {
         Value::Null => return Err(Unchecked::Missing),
         Value::Bool(true) => Draft::Draft202012,
+        // Arguments are always an object, so a root that no object meets can't be meant.
+        Value::Object(keywords) if !takes_objects(keywords.get("type")) => return Err(Unchecked::Invalid),
         Value::Object(keywords) => match keywords.get("$schema") {
             None => Draft::Draft202012,
             Some(Value::String(uri)) => keywords::draft_of(uri).ok_or(Unchecked::UnknownDialect)?,
@@ -229,6 +231,15 @@ fn compile(raw: &RawValue) -> Result<Compiled, Unchecked> {
         draft,
         skipped_patterns,
     })
+}
+
+/// Whether the root's `type` has room for an object. What is no `type` at all is for the dialect to refuse.
+fn takes_objects(types: Option<&Value>) -> bool {
+    match types {
+        Some(Value::String(only)) => only == "object",
+        Some(Value::Array(several)) => several.is_empty() || several.iter().any(|one| one == "object"),
+        _ => true,
+    }
 }
 
 impl Compiled {

@@ -525,3 +525,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_root_that_no_object_meets_is_not_checked() {
+    for (schema, checked) in [
+        (r#"{"type":"string"}"#, false),
+        (r#"{"type":["array","null"]}"#, false),
+        (r#"{"type":["object","null"]}"#, true),
+        (r#"{"type":"object"}"#, true),
+    ] {
+        let schema = ArgumentSchema::compile(serde_json::from_str(schema).unwrap());
+        assert_eq!(schema.unchecked().is_none(), checked);
+        assert!(schema.check(serde_json::from_str("{}").unwrap()).is_ok());
+    }
+}
