@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_well_formed_trace_headers_go_on() {
+    fn m19_only_well_formed_trace_headers_go_on() {
         let good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
         for (traceparent, passes) in
             [(good, true), ("", false), ("00-1", false), (&good.to_uppercase()[..], false)]

@@ -157,3 +157,37 @@ async fn m33_our_tools_keep_to_the_names_and_schemas_that_clients_check() {
         assert!(tool["inputSchema"]["type"] == "object" && tool["description"].is_string());
     }
 }
+
+#[tokio::test]
+async fn m19_c12_trace_context_crosses_in_metadata_and_headers_and_nothing_beside_it() {
+    const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for style in [Style::Modern, Style::LegacySessions] {
+        let server = FakeMcp::start(style, &[reader("clock__now", "Tells the time.")]).await;
+        let meta = format!(
+            r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}},"traceparent":"{TRACE}","baggage":"a=1","com.example/secret":1,"progressToken":7}}"#
+        );
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"call_read_tool","arguments":{{"name":"clock__now"}},{meta}}}}}"#
+        );
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "call_read_tool"),
+            ("traceparent", TRACE),
+            ("tracestate", "vendor=1"),
+            ("baggage", "b=2"),
+            ("x-b3-traceid", "1"),
+        ];
+        let answer = TestApp::at(&server.url(), &[]).caller("alice").post(&headers, body).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let call = server.requests("tools/call").remove(0);
+        let sent = call.json()["params"]["_meta"].clone();
+        assert_eq!((&sent["traceparent"], &sent["baggage"]), (&TRACE.into(), &"a=1".into()));
+        assert!(sent.get("com.example/secret").is_none());
+        assert_eq!(call.header("traceparent"), Some(TRACE));
+        assert_eq!(call.header("tracestate"), Some("vendor=1"));
+        assert_eq!((call.header("baggage"), call.header("x-b3-traceid")), (None, None));
+        // Listings are shared by requests, so they carry nobody's trace.
+        assert!(server.requests("tools/list").iter().all(|list| list.header("traceparent").is_none()));
+    }
+}

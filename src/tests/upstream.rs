@@ -158,7 +158,7 @@ const PRIVATE: [(&str, &str); 9] = [
 ];
 
 #[tokio::test]
-async fn t_c5_the_outbound_headers_of_a_modern_call_are_exactly_these() {
+async fn c1_t_c5_the_outbound_headers_of_a_modern_call_are_exactly_these() {
     let server = FakeMcp::start(Style::Modern, &mail()).await;
     let app = TestApp::at(&server.url(), &[]);
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_read_tool","arguments":{"name":"mail__search"}}}"#;
@@ -193,7 +193,7 @@ user-agent: toolsearch-proxy/VERSION
 }
 
 #[tokio::test]
-async fn t_c5_the_outbound_headers_of_a_legacy_call_are_exactly_these() {
+async fn c1_t_c5_the_outbound_headers_of_a_legacy_call_are_exactly_these() {
     let server = FakeMcp::start(Style::LegacySessions, &mail()).await;
     let app = TestApp::at(&server.url(), &[]);
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_read_tool","arguments":{"name":"mail__search"}}}"#;
