@@ -120,13 +120,12 @@ impl CatalogCache {
         flight.await
     }
 
-    /// Lists again in the background, at most once at a time and not right after a listing: for when the upstream
-    /// does not know a tool that it listed.
-    pub fn refresh(&self, caller: &Caller) {
-        const REST: Duration = Duration::from_secs(5);
+    /// Lists again in the background, at most once at a time and not sooner than `rest` after a listing: for when the
+    /// listing may be out of date before its time.
+    pub fn refresh(&self, caller: &Caller, rest: Duration) {
         let Some(key) = caller.key() else { return };
         let mut state = self.state();
-        if state.kept.peek(&key).is_some_and(|kept| kept.listed_at.elapsed() >= REST) {
+        if state.kept.peek(&key).is_some_and(|kept| kept.listed_at.elapsed() >= rest) {
             self.refresh_in_background(&mut state, caller, key);
         }
     }

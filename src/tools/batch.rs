@@ -37,7 +37,7 @@ impl Toolbox {
         let calls: Vec<CallArguments> =
             calls.iter().map(|call| CallArguments::read(Some(call), EXPECTED)).collect::<Result<_, _>>()?;
         let catalog = self.catalog(caller).await?;
-        let gated = join_all(calls.iter().map(|call| self.gate(&catalog, call, true))).await;
+        let gated = join_all(calls.iter().map(|call| self.gate(caller, &catalog, call, true))).await;
         let items = join_all(gated.into_iter().map(async |gated| match gated {
             Ok(gated) => self.item(caller, request, &gated).await,
             Err(refusal) => Item::Error(refusal),

@@ -17,8 +17,14 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 const EXPECTED: &str = r#"{"name": "exact name of the tool", "arguments": {…}}"#;
+
+/// After a listing, what the upstream finds invalid starts no other for so long.
+const REST_AFTER_INVALID: Duration = Duration::from_secs(5);
+/// The same for a name that the listing lacks: it may be of a new tool, but is more often a slip of the model.
+pub(super) const REST_AFTER_UNKNOWN: Duration = Duration::from_secs(60);
 
 /// A call that passed all gates.
 pub(super) struct Gated<'a> {
@@ -40,7 +46,7 @@ impl Toolbox {
         let call = CallArguments::read(request.arguments, EXPECTED)?;
         let catalog = self.catalog(caller).await?;
         let is_read = request.tool == ToolKind::Read;
-        let gated = self.gate(&catalog, &call, is_read).await?;
+        let gated = self.gate(caller, &catalog, &call, is_read).await?;
         match self.send(caller, request, &gated).await {
             Ok(result) => Ok(ToolReply::Upstream(result)),
             Err(error) => Err(match for_the_client(&error, request.is_later_round()) {
@@ -53,11 +59,15 @@ impl Toolbox {
     /// The three gates: known to this caller, read-only where it must be, arguments that fit.
     pub(super) async fn gate<'a>(
         &self,
+        caller: &Caller,
         catalog: &'a Catalog,
         call: &CallArguments,
         must_be_read_only: bool,
     ) -> Result<Gated<'a>, Refusal> {
-        let named = catalog.named(&call.name).ok_or_else(|| unknown_tool(catalog, &call.name))?;
+        let named = catalog.named(&call.name).ok_or_else(|| {
+            self.catalogs.refresh(caller, REST_AFTER_UNKNOWN);
+            unknown_tool(catalog, &call.name)
+        })?;
         if must_be_read_only && !named.is_read_only() {
             return Err(Refusal::new(format!(
                 "'{}' is not marked read-only. Call it with call_write_tool.",
@@ -133,7 +143,7 @@ impl Toolbox {
             Err(UpstreamError::Rpc(failure))
                 if failure.is_invalid_params() || failure.is_header_mismatch() =>
             {
-                self.catalogs.refresh(caller);
+                self.catalogs.refresh(caller, REST_AFTER_INVALID);
             }
             _ => {}
         }

@@ -1,6 +1,7 @@
 //! `describe_tool`: whole definitions, as the upstream gave them.
 
 use super::arguments::ArgumentSchema;
+use super::call::REST_AFTER_UNKNOWN;
 use super::refusal::Refusal;
 use super::request::Members;
 use super::text::{ObjectText, shown};
@@ -36,6 +37,7 @@ impl Toolbox {
         let (mut unknown, mut unchecked) = (Vec::new(), Vec::new());
         for name in &names {
             let Some(named) = catalog.named(name) else {
+                self.catalogs.refresh(caller, REST_AFTER_UNKNOWN);
                 unknown.push(unknown_name(&catalog, name));
                 continue;
             };
