@@ -2,6 +2,7 @@
 //!
 //! Source: RFC 9728, section 5.1, and RFC 9110, section 11.6.1.
 
+use super::json::string_end;
 use http::HeaderValue;
 use std::ops::Range;
 
@@ -36,7 +37,7 @@ fn value_range(bytes: &[u8], from: usize) -> Option<Range<usize>> {
     let mut at = from;
     while at < bytes.len() {
         if bytes[at] == b'"' {
-            at = quoted_end(bytes, at);
+            at = string_end(bytes, at);
             continue;
         }
         let starts_word = at == 0 || matches!(bytes[at - 1], b' ' | b',' | b'\t');
@@ -60,23 +61,10 @@ fn value_range(bytes: &[u8], from: usize) -> Option<Range<usize>> {
 
 fn value_end(bytes: &[u8], start: usize) -> usize {
     if bytes.get(start) == Some(&b'"') {
-        return quoted_end(bytes, start);
+        return string_end(bytes, start);
     }
     let length = bytes[start..].iter().take_while(|byte| !matches!(byte, b',' | b' ' | b'\t')).count();
     start + length
-}
-
-/// The index behind the quoted string that opens at `start`.
-fn quoted_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    bytes.len()
 }
 
 #[cfg(test)]

@@ -137,8 +137,8 @@ impl<'a> Scan<'a> {
     }
 }
 
-/// The index behind the closing quote of the string that opens at `start`.
-fn string_end(bytes: &[u8], start: usize) -> usize {
+/// The index behind the closing quote of the string that opens at `start`. JSON and HTTP quote and escape alike.
+pub(super) fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while at < bytes.len() {
         match bytes[at] {

@@ -82,19 +82,21 @@ impl SseDecoder {
             }
             return;
         }
-        let value = match line.iter().position(|byte| *byte == b':') {
+        let value_at = match line.iter().position(|byte| *byte == b':') {
             Some(colon) if &line[..colon] == b"data" => {
-                let value = &line[colon + 1..];
-                value.strip_prefix(b" ").unwrap_or(value)
+                colon + 1 + usize::from(line.get(colon + 1) == Some(&b' '))
             }
-            None if &line[..] == b"data" => &[],
+            None if &line[..] == b"data" => line.len(),
             _ => return,
         };
-        if self.has_data {
+        let value = line.split_off(value_at);
+        if std::mem::replace(&mut self.has_data, true) {
             self.data.extend_from_slice(b"\n");
+            self.data.extend_from_slice(&value);
+        } else {
+            // Most events have one line of data, which may be large: it is moved, so that it is never held twice.
+            self.data = value;
         }
-        self.has_data = true;
-        self.data.extend_from_slice(value);
     }
 }
 
