@@ -1,6 +1,6 @@
 //! Connections: how large and how slow a request may be, pipelining, hanging up, draining.
 
-use crate::support::{Connection, FakeUpstream, Served, TestApp, exchange, reader, request};
+use crate::support::{Connection, FakeUpstream, PATIENCE, Served, TestApp, exchange, reader, request};
 use axum::body::Body;
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -214,16 +214,23 @@ async fn t_x10_one_caller_can_not_take_all_places_and_all_callers_not_more_than_
     };
     let mut running = vec![call("alice"), call("alice")];
     upstream.calls_begun(2).await;
-    let refused = app.caller("alice").post(&[], CALL).await;
+    // A request that got a place would wait for ever, since the calls are held.
+    let in_time = async |name: &str| {
+        let client = app.caller(name);
+        tokio::time::timeout(PATIENCE, client.post(&[], CALL))
+            .await
+            .expect("a request without a place is refused at once")
+    };
+    let refused = in_time("alice").await;
     assert_eq!((refused.status, refused.values("retry-after")), (503, vec!["1"]));
     running.push(call("bob"));
     upstream.calls_begun(3).await;
-    assert_eq!(app.caller("bob").post(&[], CALL).await.status, 503);
+    assert_eq!(in_time("bob").await.status, 503);
     upstream.hold_calls(false);
     for call in running {
         assert_eq!(call.await.unwrap().status, 200);
     }
-    assert_eq!(app.caller("bob").post(&[], CALL).await.status, 200);
+    assert_eq!(in_time("bob").await.status, 200);
 }
 
 #[tokio::test]
