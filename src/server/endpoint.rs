@@ -5,6 +5,7 @@
 //! What the upstream tells before its answer turns the response into a stream.
 
 use super::admission::Place;
+use super::hangup::EndCancels;
 use super::respond::{self, Answered, Rejection};
 use super::{Server, era, stream};
 use crate::caller::Caller;
@@ -39,7 +40,8 @@ const NO_CAPABILITIES: &str = "{}";
 
 pub(super) async fn endpoint(State(server): State<Arc<Server>>, request: axum::extract::Request) -> Response {
     let started = Instant::now();
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let connection = Arc::new(Connection::on(parts.extensions.remove::<EndCancels>()));
     let read = match admit(&server, &parts) {
         Ok((caller, place)) => {
             read_body(&server, &parts.headers, body).await.map(|body| (caller, place, body))
@@ -54,7 +56,6 @@ pub(super) async fn endpoint(State(server): State<Arc<Server>>, request: axum::e
         }
     };
     let (path, host) = (parts.uri.path().to_owned(), parts.headers.get(HOST).cloned());
-    let connection = Arc::new(Connection::default());
     // A few messages wait here while the client reads slowly; then the upstream waits too.
     let (told, mut notices) = mpsc::channel(16);
     let listens = accepts(&parts.headers, &["text/event-stream", "*/*", "text/*"]);
@@ -110,8 +111,11 @@ impl Drop for Running {
 }
 
 /// What is known of a request's connection: whether it is there, and whether its end ends the request.
-#[derive(Default)]
-struct Connection(AtomicU8);
+struct Connection {
+    state: AtomicU8,
+    /// Tells the connection's watch; `None` without a socket.
+    end_cancels: Option<EndCancels>,
+}
 
 impl Connection {
     const UNDECIDED: u8 = 0;
@@ -119,16 +123,34 @@ impl Connection {
     const DETACHED: u8 = 2;
     const GONE: u8 = 3;
 
+    fn on(end_cancels: Option<EndCancels>) -> Self {
+        Self { state: AtomicU8::new(Self::UNDECIDED), end_cancels }
+    }
+
     /// Notes the request's era. Returns whether the request should go on.
     fn decide(&self, era: Era) -> bool {
         let decided = if era == Era::Modern { Self::CANCELS } else { Self::DETACHED };
-        let was = self.0.compare_exchange(Self::UNDECIDED, decided, Ordering::AcqRel, Ordering::Acquire);
-        was != Err(Self::GONE) || era == Era::Legacy
+        let was = self.state.compare_exchange(Self::UNDECIDED, decided, Ordering::AcqRel, Ordering::Acquire);
+        if era == Era::Legacy {
+            return true;
+        }
+        let is_there = was != Err(Self::GONE);
+        if is_there && let Some(end_cancels) = &self.end_cancels {
+            end_cancels.set(true);
+        }
+        is_there
     }
 
-    /// Notes the disconnect. Returns whether the request's task should be aborted.
+    /// Notes the disconnect, or that the answer is made. Returns whether the request's task should be aborted.
     fn close(&self) -> bool {
-        self.0.swap(Self::GONE, Ordering::AcqRel) == Self::CANCELS
+        let was = self.state.swap(Self::GONE, Ordering::AcqRel);
+        if was == Self::CANCELS
+            && let Some(end_cancels) = &self.end_cancels
+        {
+            // Whoever reads on gets what is made already, and the connection's next request decides anew.
+            end_cancels.set(false);
+        }
+        was == Self::CANCELS
     }
 }
 

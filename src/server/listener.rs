@@ -2,6 +2,7 @@
 //!
 //! axum's own loop has no timer, so a client that sends half a header would hold its connection for ever.
 
+use super::hangup::{self, EndCancels, Watched};
 use axum::Router;
 use axum::body::Body;
 use axum::extract::Request;
@@ -90,10 +91,13 @@ fn connect(
     graceful: &GracefulShutdown,
 ) {
     let _best_effort = stream.set_nodelay(true);
+    let end_cancels = EndCancels::default();
+    let (stream, cancelled) = Watched::new(stream, end_cancels.clone());
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(options.write_timeout));
-    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
+    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let router = router.clone();
+        request.extensions_mut().insert(end_cancels.clone());
         async move {
             Ok::<_, Infallible>(
                 router.oneshot(request.map(Body::new)).await.unwrap_or_else(|never| match never {}),
@@ -105,11 +109,18 @@ fn connect(
         .header_read_timeout(options.header_timeout)
         .max_headers(64)
         .max_buf_size(64 * 1024)
+        // A client that only writes no more may still wait for its answer.
+        .half_close(hangup::IS_REPORTED)
         .serve_connection(TokioIo::new(Box::pin(stream)), service);
     let connection = graceful.watch(connection);
     tokio::spawn(async move {
-        // A connection that breaks is the client's business.
-        let _outcome = connection.await;
+        tokio::select! {
+            biased;
+            // A connection that breaks is the client's business.
+            _outcome = connection => {}
+            // With the connection goes its request, unanswered.
+            () = cancelled => {}
+        }
         drop(permit);
     });
 }

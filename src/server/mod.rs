@@ -11,6 +11,7 @@ mod admission;
 mod endpoint;
 mod era;
 mod listener;
+mod hangup;
 mod origin;
 mod resource;
 mod respond;

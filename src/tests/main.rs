@@ -10,6 +10,7 @@ mod catalog;
 mod connections;
 mod fetch_model;
 mod http;
+mod hanging_up;
 mod login;
 mod model;
 mod process;

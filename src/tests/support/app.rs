@@ -279,7 +279,15 @@ pub(crate) struct Served {
 impl Served {
     pub(crate) async fn over(upstream: &Arc<FakeUpstream>, flags: &[&str]) -> Self {
         let config = config("http://localhost:1/", flags);
-        let app = App::with_upstream(&config, Arc::clone(upstream) as _);
+        Self::of(App::with_upstream(&config, Arc::clone(upstream) as _)).await
+    }
+
+    /// In front of a URL.
+    pub(crate) async fn at(url: &str, flags: &[&str]) -> Self {
+        Self::of(App::new(&config(url, flags)).unwrap()).await
+    }
+
+    async fn of(app: App) -> Self {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listeners = Listeners::bind(any, any).await.unwrap();
         let address = listeners.mcp_address().unwrap();

@@ -184,6 +184,8 @@ struct Shared {
     log: Mutex<Vec<Recorded>>,
     sessions: Mutex<Vec<String>>,
     open_connections: AtomicUsize,
+    /// The numbers of connections that are over.
+    closed: Mutex<Vec<usize>>,
     calls_held: watch::Sender<bool>,
 }
 
@@ -213,6 +215,7 @@ impl FakeMcp {
             log: Mutex::default(),
             sessions: Mutex::default(),
             open_connections: AtomicUsize::new(0),
+            closed: Mutex::default(),
             calls_held: watch::Sender::new(false),
         });
         let serving = Arc::clone(&shared);
@@ -224,6 +227,7 @@ impl FakeMcp {
                     serving.open_connections.fetch_add(1, Ordering::SeqCst);
                     connection(&serving, stream, connections).await;
                     serving.open_connections.fetch_sub(1, Ordering::SeqCst);
+                    serving.closed.lock().unwrap().push(connections);
                 });
                 connections += 1;
             }
@@ -258,6 +262,12 @@ impl FakeMcp {
     /// How many connections the other side holds open.
     pub(crate) fn open_connections(&self) -> usize {
         self.shared.open_connections.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the connection that the first request of a method came on is over.
+    pub(crate) async fn connection_closed(&self, method: &str) {
+        let connection = self.received(method, 1).await[0].connection;
+        until("the end of a connection", || self.shared.closed.lock().unwrap().contains(&connection)).await;
     }
 
     pub(crate) fn forget_log(&self) {

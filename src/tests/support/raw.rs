@@ -28,6 +28,16 @@ impl Connection {
         let _may_be_closed = self.stream.write_all(bytes.as_ref()).await;
     }
 
+    /// Says that nothing more will be written, and can still be read from.
+    pub(crate) async fn half_close(&mut self) {
+        self.stream.shutdown().await.expect("the connection is open");
+    }
+
+    /// Reads until this text came.
+    pub(crate) async fn read_up_to(&mut self, text: &str) {
+        self.read_until(|read| find(read, text.as_bytes())).await;
+    }
+
     /// Everything up to the end that the other side makes.
     pub(crate) async fn read_to_end(mut self) -> String {
         let read = async {
