@@ -139,8 +139,9 @@ struct NetworkArgs {
     /// loopback, and any otherwise
     #[arg(long, value_name = "HOST,…", value_delimiter = ',', env = "TOOLSEARCH_ALLOWED_HOSTS")]
     allowed_hosts: Vec<String>,
-    /// Origin headers to accept, separated by commas, for web pages that connect. Without it, loopback origins when
-    /// listening on loopback, and none otherwise. This stops refusing them; it sends no CORS headers
+    /// Origin headers to accept, separated by commas, for web pages that connect: they are sent the CORS headers with
+    /// which a browser lets them read answers. Without it, loopback origins are accepted when listening on loopback, and
+    /// none otherwise, and no CORS header is ever sent
     #[arg(long, value_name = "ORIGIN,…", value_delimiter = ',', env = "TOOLSEARCH_ALLOWED_ORIGINS")]
     allowed_origins: Vec<String>,
     /// Longest time for one tool call, from sending it to its whole answer

@@ -8,10 +8,11 @@
 
 mod admin;
 mod admission;
+mod cors;
 mod endpoint;
 mod era;
-mod listener;
 mod hangup;
+mod listener;
 mod origin;
 mod resource;
 mod respond;

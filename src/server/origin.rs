@@ -1,9 +1,9 @@
 //! Which `Host` and `Origin` headers are accepted: the guard against web pages that reach for a local server (DNS
 //! rebinding).
 
-use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
+use http::{HeaderMap, HeaderValue};
 
 /// What is accepted. Requests without `Origin` do not come from a web page and pass.
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ pub(super) enum OriginFault {
 impl OriginPolicy {
     /// `target` is the authority of the request's own target, which wins over `Host` (RFC 9112, section 3.2.2).
     pub(super) fn check(&self, headers: &HeaderMap, target: Option<&Authority>) -> Result<(), OriginFault> {
-        let text = |name| headers.get(name).map(|value: &http::HeaderValue| value.to_str().unwrap_or(""));
+        let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or(""));
         let hosts = headers.get_all(HOST).iter().count();
         let host = target.map_or_else(|| text(HOST).unwrap_or(""), Authority::as_str);
         if hosts > 1 || !self.accepts_host(host) {
@@ -56,8 +56,17 @@ impl OriginPolicy {
         })
     }
 
+    /// Whether the operator listed this origin.
+    pub(super) fn is_listed(&self, origin: &HeaderValue) -> bool {
+        origin.to_str().is_ok_and(|origin| self.lists(origin))
+    }
+
+    fn lists(&self, origin: &str) -> bool {
+        self.origins.iter().any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(origin))
+    }
+
     fn accepts_origin(&self, origin: &str) -> bool {
-        if self.origins.iter().any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(origin)) {
+        if self.lists(origin) {
             return true;
         }
         let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
@@ -109,10 +118,10 @@ mod tests {
     #[test]
     fn two_hosts_and_another_target_are_refused() {
         let policy = OriginPolicy { is_loopback: true, ..OriginPolicy::default() };
-        let mut headers = HeaderMap::from_iter([(HOST, http::HeaderValue::from_static("localhost"))]);
+        let mut headers = HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost"))]);
         let target = Authority::from_static("evil.example.com");
         assert_eq!(policy.check(&headers, Some(&target)), Err(OriginFault::Host));
-        headers.append(HOST, http::HeaderValue::from_static("localhost"));
+        headers.append(HOST, HeaderValue::from_static("localhost"));
         assert_eq!(policy.check(&headers, None), Err(OriginFault::Host));
     }
 

@@ -1,8 +1,10 @@
 //! Which path leads where.
 
+use super::cors::cors;
 use super::resource::{self, WELL_KNOWN};
 use super::{Server, endpoint};
 use axum::Router;
+use axum::middleware::from_fn_with_state;
 use axum::routing::{any, get};
 use std::sync::Arc;
 
@@ -18,8 +20,11 @@ pub(super) fn is_endpoint(path: &str) -> bool {
 pub fn router(server: Arc<Server>) -> Router {
     let endpoints =
         ENDPOINTS.into_iter().fold(Router::new(), |router, path| router.route(path, any(endpoint::endpoint)));
-    endpoints
+    let router = endpoints
         .route(WELL_KNOWN, get(resource::root_metadata))
-        .route(&format!("{WELL_KNOWN}/{{*path}}"), get(resource::path_metadata))
-        .with_state(server)
+        .route(&format!("{WELL_KNOWN}/{{*path}}"), get(resource::path_metadata));
+    if server.options.origins.origins.is_empty() {
+        return router.with_state(server);
+    }
+    router.layer(from_fn_with_state(Arc::clone(&server), cors)).with_state(server)
 }

@@ -8,6 +8,7 @@
 
 mod catalog;
 mod connections;
+mod cors;
 mod fetch_model;
 mod http;
 mod hanging_up;
