@@ -21,6 +21,8 @@ pub mod names {
     pub const NAME: HeaderName = HeaderName::from_static("mcp-name");
     /// A legacy server's session.
     pub const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+    /// Where a broken stream is to go on.
+    pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
     /// W3C trace context.
     pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
     /// W3C trace context, vendors' part.

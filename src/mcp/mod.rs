@@ -28,5 +28,5 @@ pub use object::{Object, from_object};
 pub use param_headers::{ParamHeader, ParamHeaderFault, param_headers};
 pub use payload::Payload;
 pub use result::{ResultType, undeclared_capabilities};
-pub use sse::{SseDecoder, SseFault};
+pub use sse::{SseDecoder, SseFault, SsePosition};
 pub use version::{Era, ProtocolVersion};

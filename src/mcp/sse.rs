@@ -1,11 +1,24 @@
 //! Server-sent events, decoded as they arrive.
 //!
-//! Only the `data` of events matters to MCP; ids, names and retry times are passed over. Lines end with CR, LF or
-//! CRLF, a stream may be split at any byte, and a byte order mark may stand in front.
+//! The `data` of events is what MCP speaks in. Their ids and the time to wait before asking again are kept for whoever
+//! resumes a stream; names are passed over. Lines end with CR, LF or CRLF, a stream may be split at any byte, and a byte order mark may stand in front.
 //!
 //! Source: the HTML standard, "Server-sent events", section 9.2.6.
 
 use bytes::{Bytes, BytesMut};
+use std::time::Duration;
+
+/// An id longer than this is of no use: it has to fit in a header.
+const ID_BYTES_MAX: usize = 1024;
+
+/// Where a stream got to, and when it may be asked to go on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SsePosition {
+    /// The id of the last event that was whole; `None` when there was none, or it was reset.
+    pub last_event_id: Option<Bytes>,
+    /// How long the server wants to be left alone first.
+    pub retry: Option<Duration>,
+}
 
 /// An event is larger than allowed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -22,11 +35,19 @@ pub struct SseDecoder {
     after_cr: bool,
     at_start: bool,
     event_bytes_max: usize,
+    position: SsePosition,
+    /// The id of the event that is being read, or of the last one.
+    id: Option<Bytes>,
 }
 
 impl SseDecoder {
     /// A decoder whose events may hold at most `event_bytes_max` bytes.
     pub fn new(event_bytes_max: usize) -> Self {
+        Self::resumed(event_bytes_max, SsePosition::default())
+    }
+
+    /// The same for a stream that goes on where another one ended.
+    pub fn resumed(event_bytes_max: usize, position: SsePosition) -> Self {
         Self {
             line: BytesMut::new(),
             data: BytesMut::new(),
@@ -34,7 +55,14 @@ impl SseDecoder {
             after_cr: false,
             at_start: true,
             event_bytes_max,
+            id: position.last_event_id.clone(),
+            position,
         }
+    }
+
+    /// How far the stream has been read.
+    pub fn position(&self) -> &SsePosition {
+        &self.position
     }
 
     /// Takes a chunk and adds the data of each event that it completes to `events`.
@@ -77,18 +105,23 @@ impl SseDecoder {
             line = line.split_off(3);
         }
         if line.is_empty() {
+            self.position.last_event_id.clone_from(&self.id);
             if std::mem::take(&mut self.has_data) {
                 events.push(std::mem::take(&mut self.data).freeze());
             }
             return;
         }
-        let value_at = match line.iter().position(|byte| *byte == b':') {
-            Some(colon) if &line[..colon] == b"data" => {
-                colon + 1 + usize::from(line.get(colon + 1) == Some(&b' '))
-            }
-            None if &line[..] == b"data" => line.len(),
-            _ => return,
+        let name_end = line.iter().position(|byte| *byte == b':').unwrap_or(line.len());
+        let value_at = match line.get(name_end + 1) {
+            Some(b' ') => name_end + 2,
+            _ => line.len().min(name_end + 1),
         };
+        match &line[..name_end] {
+            b"data" => {}
+            b"id" => return self.take_id(&line[value_at..]),
+            b"retry" => return self.take_retry(&line[value_at..]),
+            _ => return,
+        }
         let value = line.split_off(value_at);
         if std::mem::replace(&mut self.has_data, true) {
             self.data.extend_from_slice(b"\n");
@@ -96,6 +129,21 @@ impl SseDecoder {
         } else {
             // Most events have one line of data, which may be large: it is moved, so that it is never held twice.
             self.data = value;
+        }
+    }
+
+    fn take_id(&mut self, value: &[u8]) {
+        // An empty id is how a server takes back what it gave; one with NUL is none.
+        if !value.contains(&0) {
+            self.id = (1..=ID_BYTES_MAX).contains(&value.len()).then(|| Bytes::copy_from_slice(value));
+        }
+    }
+
+    fn take_retry(&mut self, value: &[u8]) {
+        let digits =
+            std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        if let Some(milliseconds) = digits.and_then(|digits| digits.parse().ok()) {
+            self.position.retry = Some(Duration::from_millis(milliseconds));
         }
     }
 }
@@ -136,6 +184,42 @@ mod tests {
             cuts.sort_unstable();
             let chunks = cuts.windows(2).map(|pair| &STREAM[pair[0]..pair[1]]);
             prop_assert_eq!(decode(chunks), decode([STREAM]));
+        }
+    }
+
+    fn position(stream: &str) -> SsePosition {
+        let mut decoder = SseDecoder::new(5000);
+        for byte in stream.as_bytes().chunks(1) {
+            decoder.push(byte, &mut Vec::new()).unwrap();
+        }
+        decoder.position().clone()
+    }
+
+    #[test]
+    fn c7_where_to_resume_is_the_id_of_the_last_whole_event() {
+        let id =
+            |stream: &str| position(stream).last_event_id.map(|id| String::from_utf8(id.to_vec()).unwrap());
+        assert_eq!(id("id: 1\ndata: x\n\nid: 2\ndata: cut"), Some("1".to_owned()));
+        // Without data it is no event for MCP, but tells where the stream got to.
+        assert_eq!(id("id:a b\r\ndata: \r\n\r\nide: 9\n\n"), Some("a b".to_owned()));
+        assert_eq!(id("id: 1\n\ndata: x\n\n"), Some("1".to_owned()));
+        for none in ["data: x\n\n", "id: 1\n\nid\n\n", "id: 1\n\nid:\n\n", "id: 1"] {
+            assert_eq!(id(none), None, "{none:?}");
+        }
+        assert_eq!(id("id: 1\n\nid: 2\0\n\n"), Some("1".to_owned()));
+        assert_eq!(id(&format!("id: {}\n\n", "x".repeat(ID_BYTES_MAX))).unwrap().len(), ID_BYTES_MAX);
+        assert_eq!(id(&format!("id: {}\n\n", "x".repeat(ID_BYTES_MAX + 1))), None);
+    }
+
+    #[test]
+    fn c7_a_time_to_wait_is_digits_alone() {
+        let retry = |line: &str| position(&format!("{line}\n\n")).retry;
+        assert_eq!(retry("retry: 500"), Some(Duration::from_millis(500)));
+        assert_eq!(retry("retry:0"), Some(Duration::ZERO));
+        for none in
+            ["retry", "retry: ", "retry: -1", "retry: +1", "retry: 1.5", "retry: 99999999999999999999"]
+        {
+            assert_eq!(retry(none), None, "{none}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reads the body of an answer: one JSON message or a stream of events, within limits.
 
 use super::error::UpstreamError;
-use crate::mcp::SseDecoder;
+use crate::mcp::{SseDecoder, SsePosition};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 
@@ -13,6 +13,7 @@ pub(super) struct Messages {
     response: reqwest::Response,
     bytes_max: usize,
     bytes_read: usize,
+    events_read: usize,
     form: Form,
 }
 
@@ -23,7 +24,6 @@ enum Form {
     Sse {
         decoder: SseDecoder,
         events: std::vec::IntoIter<Bytes>,
-        count: usize,
     },
     Done,
 }
@@ -32,14 +32,25 @@ impl Messages {
     /// # Errors
     /// When the body is compressed, which was not asked for: a small body could be made to grow without end.
     pub(super) fn new(response: reqwest::Response, bytes_max: usize) -> Result<Self, UpstreamError> {
-        let encoding = response.headers().get(CONTENT_ENCODING);
-        if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
-            return Err(UpstreamError::Invalid("it is compressed, which was not asked for"));
+        refuse_unreadable(&response, bytes_max)?;
+        Ok(Self { response, bytes_max, bytes_read: 0, events_read: 0, form: Form::Unknown })
+    }
+
+    /// Goes on with another response that holds the rest of the same stream. The limits hold for all of it together.
+    pub(super) fn go_on(&mut self, response: reqwest::Response) -> Result<(), UpstreamError> {
+        refuse_unreadable(&response, self.bytes_max)?;
+        let decoder = SseDecoder::resumed(self.bytes_max, self.position().cloned().unwrap_or_default());
+        self.form = Form::Sse { decoder, events: Vec::new().into_iter() };
+        self.response = response;
+        Ok(())
+    }
+
+    /// How far the stream was read; `None` when it is none.
+    pub(super) fn position(&self) -> Option<&SsePosition> {
+        match &self.form {
+            Form::Sse { decoder, .. } => Some(decoder.position()),
+            _ => None,
         }
-        if response.content_length().is_some_and(|length| length > bytes_max as u64) {
-            return Err(UpstreamError::TooLarge(bytes_max));
-        }
-        Ok(Self { response, bytes_max, bytes_read: 0, form: Form::Unknown })
     }
 
     /// Whether the answer turned out to be a stream of events.
@@ -50,11 +61,11 @@ impl Messages {
     /// The next message; `None` at the end of the body.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, UpstreamError> {
         loop {
-            if let Form::Sse { events, count, .. } = &mut self.form {
+            if let Form::Sse { events, .. } = &mut self.form {
                 // Events without data keep a stream alive and say nothing.
                 if let Some(event) = events.by_ref().find(|event| !event.is_empty()) {
-                    *count += 1;
-                    if *count > EVENTS_MAX {
+                    self.events_read += 1;
+                    if self.events_read > EVENTS_MAX {
                         return Err(UpstreamError::Invalid("its stream has more than 100,000 events"));
                     }
                     return Ok(Some(event));
@@ -65,6 +76,8 @@ impl Messages {
             }
             match self.response.chunk().await.map_err(|_| UpstreamError::Cut)? {
                 Some(chunk) => self.take(chunk)?,
+                // Where a stream got to is still asked for.
+                None if self.is_stream() => return Ok(None),
                 None => return Ok(self.end()),
             }
         }
@@ -103,11 +116,7 @@ impl Messages {
             .iter()
             .any(|field| chunk.trim_ascii_start().starts_with(field));
         if !matches!(first, b'{' | b'[') && (says_sse || looks_sse) {
-            return Form::Sse {
-                decoder: SseDecoder::new(self.bytes_max),
-                events: Vec::new().into_iter(),
-                count: 0,
-            };
+            return Form::Sse { decoder: SseDecoder::new(self.bytes_max), events: Vec::new().into_iter() };
         }
         Form::Json(BytesMut::new())
     }
@@ -118,4 +127,15 @@ impl Messages {
             _ => None,
         }
     }
+}
+
+fn refuse_unreadable(response: &reqwest::Response, bytes_max: usize) -> Result<(), UpstreamError> {
+    let encoding = response.headers().get(CONTENT_ENCODING);
+    if encoding.is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Err(UpstreamError::Invalid("it is compressed, which was not asked for"));
+    }
+    if response.content_length().is_some_and(|length| length > bytes_max as u64) {
+        return Err(UpstreamError::TooLarge(bytes_max));
+    }
+    Ok(())
 }

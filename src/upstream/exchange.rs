@@ -2,6 +2,7 @@
 
 use super::body::Messages;
 use super::error::{Challenge, RpcFailure, UpstreamError};
+use super::resume::Resumptions;
 use super::{Listening, wire};
 use crate::caller::Caller;
 use crate::mcp::{self, Answer, Era, Message, ProtocolVersion, code, names};
@@ -146,7 +147,17 @@ impl Wire {
         status: http::StatusCode,
     ) -> Result<Bytes, UpstreamError> {
         let failed = !status.is_success();
-        while let Some(text) = messages.next().await? {
+        let mut resumptions = Resumptions::of(request);
+        loop {
+            let text = match messages.next().await {
+                Ok(Some(text)) => text,
+                Ok(None) | Err(UpstreamError::Cut) if !failed => {
+                    self.resume(caller, request, &mut messages, &mut resumptions).await?;
+                    continue;
+                }
+                Ok(None) => return Err(UpstreamError::Cut),
+                Err(error) => return Err(error),
+            };
             let message = parse(&text)?;
             match mcp::parse_answer(&message, id, failed && !messages.is_stream()) {
                 Some(Answer::Result(result)) => return Ok(text.slice_ref(result.get().as_bytes())),
@@ -164,7 +175,6 @@ impl Wire {
                 None => return Err(UpstreamError::Invalid("it answers another request")),
             }
         }
-        Err(UpstreamError::Cut)
     }
 
     /// Deals with a message of a stream that is not the answer.
@@ -218,7 +228,11 @@ fn parse(text: &Bytes) -> Result<Message<'_>, UpstreamError> {
 }
 
 /// The headers of every request: of the caller's only `Authorization`, the rest is ours.
-fn base_headers(caller: &Caller, version: ProtocolVersion, session: Option<&HeaderValue>) -> HeaderMap {
+pub(super) fn base_headers(
+    caller: &Caller,
+    version: ProtocolVersion,
+    session: Option<&HeaderValue>,
+) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(12);
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));

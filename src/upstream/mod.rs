@@ -15,6 +15,7 @@ mod exchange;
 mod http;
 mod metadata;
 mod session;
+mod resume;
 mod wire;
 
 pub use error::{Challenge, RpcFailure, UpstreamError};
