@@ -81,3 +81,30 @@ async fn an_upstream_without_metadata_or_with_nonsense_is_told_by_the_status() {
         assert_eq!((answer.status, answer.text()), (expected, ""), "{status} {body}");
     }
 }
+
+#[tokio::test]
+async fn m40_metadata_is_kept_for_a_moment_and_its_absence_too() {
+    for (status, fetches) in [(200, 1), (404, 2)] {
+        let server =
+            FakeMcp::scripted(Style::Modern, &[], move |_| Some(Reply::json(status, DOCUMENT))).await;
+        let app = TestApp::at(&server.url(), &[]);
+        let asked = (0..20).map(|_| get(&app, METADATA, &LOCAL));
+        for answer in futures_util::future::join_all(asked).await {
+            assert_eq!(answer.status, status);
+        }
+        assert_eq!(server.log().len(), fetches, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn m40_metadata_is_fetched_anew_after_each_challenge_since_it_may_have_changed() {
+    let server = guarded().await;
+    let app = TestApp::at(&server.url(), &[]);
+    assert_eq!(get(&app, METADATA, &LOCAL).await.status, 404);
+    for fetches in 1..=3 {
+        assert_eq!(app.caller("alice").tool("search_tools", r#"{"query":"x"}"#).await.status, 401);
+        assert_eq!(get(&app, METADATA, &LOCAL).await.status, 200);
+        let fetched = server.log().iter().filter(|request| request.target == "/metadata").count();
+        assert_eq!(fetched, fetches);
+    }
+}

@@ -366,9 +366,11 @@ async fn c14_a_lost_session_is_replaced_and_the_call_is_not_repeated() {
         refusal.contains("forgotten the session") && refusal.contains("Nothing was executed"),
         "{refusal}"
     );
-    assert_eq!(server.methods(), ["tools/call"]);
+    // The session might be gone because the upstream speaks another era by now, so that is asked.
+    assert_eq!(server.methods(), ["tools/call", "server/discover"]);
+    server.forget_log();
     assert!(!app.caller("alice").call_write("mail__search", "{}").await.is_error());
-    assert_eq!(server.methods(), ["tools/call", "initialize", "notifications/initialized", "tools/call"]);
+    assert_eq!(server.methods(), ["initialize", "notifications/initialized", "tools/call"]);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Upstreams that change under way: a deploy, a restart, another era, and callers who are answered unlike the others.
 
-use crate::support::{FakeMcp, Reply, Style, TestApp, reader};
+use crate::support::{FakeMcp, Reply, Style, TestApp, discovery, reader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -72,32 +72,120 @@ async fn c2_c14_each_change_of_era_or_session_costs_one_call_that_was_not_execut
     }
 }
 
-#[tokio::test]
-async fn c2_a_modern_upstream_that_became_a_legacy_one_is_asked_again() {
-    let legacy = Arc::new(AtomicU8::new(0));
-    let seen = Arc::clone(&legacy);
-    let server = FakeMcp::scripted(Style::Modern, &mail(), move |request| {
+/// A server that speaks one era and, once `changed` is set, the other one alone.
+async fn turning(first: Style, changed: &Arc<AtomicU8>, refusal: (u16, i64)) -> FakeMcp {
+    let seen = Arc::clone(changed);
+    let (was_modern, (status, code)) = (first == Style::Modern, refusal);
+    FakeMcp::scripted(first, &mail(), move |request| {
         if seen.load(Ordering::SeqCst) == 0 {
             return None;
         }
-        Some(match (request.method().as_str(), request.header("mcp-session-id")) {
-            ("initialize", _) => Reply::result(
-                request,
+        let is_modern = request.header("mcp-method").is_some() && request.body.contains("protocolVersion\":\"2026");
+        let answer = |result: &str| Some(Reply::result(request, result));
+        match request.method().as_str() {
+            "initialize" if was_modern => answer(
                 r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"0"}}"#,
             ),
-            ("notifications/initialized", _) => Reply::http(202, "", ""),
-            ("tools/call", _) if request.header("mcp-method").is_none() => {
-                Reply::result(request, r#"{"content":[]}"#)
+            "notifications/initialized" if was_modern => Some(Reply::http(202, "", "")),
+            "server/discover" if !was_modern => answer(&discovery(&["2026-07-28"])),
+            "tools/call" if is_modern != was_modern => {
+                answer(r#"{"resultType":"complete","content":[{"type":"text","text":"changed"}]}"#)
             }
-            _ => Reply::error(request, 400, -32000, ""),
+            _ => Some(Reply::error(request, status, code, "")),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn c2_an_upstream_that_changed_its_era_gets_the_call_once_in_the_right_one() {
+    for (first, refusal) in [
+        (Style::Modern, (400, -32000)),
+        (Style::Modern, (404, -32601)),
+        (Style::Modern, (200, -32601)),
+        (Style::Legacy, (400, -32602)),
+        (Style::Legacy, (400, -32020)),
+        (Style::Legacy, (400, -32022)),
+        (Style::Legacy, (404, -32601)),
+        (Style::LegacySessions, (400, -32602)),
+        (Style::LegacySessions, (404, -32601)),
+        (Style::LegacySessions, (400, -32600)),
+    ] {
+        let changed = Arc::new(AtomicU8::new(0));
+        let server = turning(first, &changed, refusal).await;
+        let app = TestApp::at(&server.url(), &[]);
+        let alice = app.caller("alice");
+        assert!(!alice.call_write("mail__search", "{}").await.is_error());
+        changed.store(1, Ordering::SeqCst);
+        server.forget_log();
+        let answer = alice.call_write("mail__search", "{}").await;
+        assert_eq!(answer.tool_text(), "changed", "{first:?} {refusal:?}");
+        // Once refused unread, once made.
+        assert_eq!(server.requests("tools/call").len(), 2, "{first:?} {refusal:?}");
+        // The era is known from then on.
+        server.forget_log();
+        assert_eq!(alice.call_write("mail__search", "{}").await.tool_text(), "changed");
+        assert_eq!(server.methods(), ["tools/call"], "{first:?} {refusal:?}");
+    }
+}
+
+#[tokio::test]
+async fn c2_a_call_that_may_have_been_executed_is_not_made_in_the_other_era() {
+    for (status, code) in [(200, -32603), (500, -32603), (200, 7), (200, -32602)] {
+        for first in [Style::Modern, Style::Legacy] {
+            let changed = Arc::new(AtomicU8::new(0));
+            let server = turning(first, &changed, (status, code)).await;
+            let app = TestApp::at(&server.url(), &[]);
+            let alice = app.caller("alice");
+            assert!(!alice.call_write("mail__search", "{}").await.is_error());
+            changed.store(1, Ordering::SeqCst);
+            server.forget_log();
+            alice.call_write("mail__search", "{}").await.refusal();
+            assert_eq!(server.requests("tools/call").len(), 1, "{first:?} {status} {code}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn c2_the_model_is_not_blamed_where_the_era_can_not_be_found_again() {
+    let changed = Arc::new(AtomicU8::new(0));
+    let seen = Arc::clone(&changed);
+    let server = FakeMcp::scripted(Style::Legacy, &mail(), move |request| {
+        let is_odd = seen.load(Ordering::SeqCst) == 1;
+        is_odd.then(|| match request.method().as_str() {
+            "server/discover" => Reply::http(503, "", ""),
+            _ => Reply::error(request, 400, -32602, ""),
         })
     })
     .await;
     let app = TestApp::at(&server.url(), &[]);
     let alice = app.caller("alice");
-    assert!(!alice.call_read("mail__search", "{}").await.is_error());
-    legacy.store(1, Ordering::SeqCst);
-    let refusal = alice.call_write("mail__search", "{}").await.refusal();
-    assert!(refusal.contains("Nothing was executed"), "{refusal}");
     assert!(!alice.call_write("mail__search", "{}").await.is_error());
+    changed.store(1, Ordering::SeqCst);
+    let refusal = alice.call_write("mail__search", "{}").await.refusal();
+    assert_eq!(
+        refusal,
+        r#"{"error":"The upstream answered HTTP 400. Nothing was executed. Try again later."}"#
+    );
+}
+
+#[tokio::test]
+async fn c2_a_listing_finds_the_new_era_by_itself() {
+    let changed = Arc::new(AtomicU8::new(0));
+    let seen = Arc::clone(&changed);
+    let server = FakeMcp::scripted(Style::Legacy, &mail(), move |request| {
+        let is_changed = seen.load(Ordering::SeqCst) == 1;
+        is_changed.then(|| match request.method().as_str() {
+            "server/discover" => Reply::result(request, &discovery(&["2026-07-28"])),
+            "tools/list" if request.header("mcp-method").is_some() => {
+                Reply::result(request, &format!(r#"{{"resultType":"complete","tools":[{}]}}"#, mail()[0]))
+            }
+            _ => Reply::error(request, 400, -32602, ""),
+        })
+    })
+    .await;
+    let app = TestApp::at(&server.url(), &[]);
+    assert_eq!(app.caller("alice").search("mail").await, ["mail__search"]);
+    changed.store(1, Ordering::SeqCst);
+    assert_eq!(app.caller("bob").search("mail").await, ["mail__search"]);
 }

@@ -1,6 +1,7 @@
 //! Listings of several pages, and the limits of a listing.
 
 use crate::support::{FakeMcp, Recorded, Reply, Style, TestApp, reader};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A server whose listing has these pages: what is in `tools`, and what follows it in the result.
 async fn paged(style: Style, pages: Vec<(String, String)>) -> FakeMcp {
@@ -54,6 +55,34 @@ async fn c9_an_empty_cursor_is_a_cursor() {
     let app = TestApp::at(&server.url(), &[]);
     assert_eq!(listed(&app).await, ["page0__report", "page1__report"]);
     assert_eq!(server.requests("tools/list")[1].json()["params"]["cursor"], "");
+}
+
+#[tokio::test]
+async fn c9_a_cursor_that_is_valid_no_longer_starts_the_listing_anew_once() {
+    for (refused, pages, listed_names) in [(1, 4, Some(["page0__report", "page1__report"])), (2, 4, None)] {
+        let left = AtomicUsize::new(refused);
+        let pages_of = [page(0, Some("page 1")), page(1, None)];
+        let server = FakeMcp::scripted(Style::Modern, &[], move |request| {
+            if request.method() != "tools/list" {
+                return None;
+            }
+            let goes_on = request.json()["params"].get("cursor").is_some();
+            let is_refused = goes_on
+                && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+            if is_refused {
+                return Some(Reply::error(request, 200, -32602, ""));
+            }
+            let (tools, more) = &pages_of[usize::from(goes_on)];
+            Some(Reply::result(request, &format!(r#"{{"tools":[{tools}]{more}}}"#)))
+        })
+        .await;
+        let app = TestApp::at(&server.url(), &[]);
+        match listed_names {
+            Some(names) => assert_eq!(listed(&app).await, names),
+            None => assert!(refusal(&app).await.contains("-32602")),
+        }
+        assert_eq!(server.requests("tools/list").len(), pages);
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,15 @@ pub(super) enum Verdict {
     Legacy,
 }
 
+impl Verdict {
+    pub(super) fn era(&self) -> Era {
+        match self {
+            Self::Modern { .. } => Era::Modern,
+            Self::Legacy => Era::Legacy,
+        }
+    }
+}
+
 /// Judges the outcome of the probe.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! What can go wrong on the way to the upstream and back.
 
-use crate::mcp::code;
+use crate::mcp::{Era, code};
 use http::HeaderValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -136,6 +136,23 @@ impl UpstreamError {
             Self::Invalid(_) | Self::NoCommonVersion => true,
             Self::NotSent(error) => error.is_unlike_its_era(),
             _ => false,
+        }
+    }
+
+    /// Whether a call that ended so was certainly not executed, and may have been turned away because it was made in an
+    /// era that the upstream does not speak any more.
+    pub(super) fn may_be_of_another_era(&self) -> bool {
+        self.was_not_executed() && (self.is_unlike_its_era() || matches!(self, Self::SessionLost))
+    }
+
+    /// The same refusal where nobody knows which era the upstream speaks: what it says of parameters is then about the
+    /// metadata that legacy requests have none of, and no model can mend that.
+    pub(super) fn of_the_envelope(self, era: Era) -> Self {
+        match self {
+            Self::Rpc(failure) if era == Era::Legacy && failure.is_invalid_params() => {
+                Self::Status(failure.http_status)
+            }
+            error => error,
         }
     }
 

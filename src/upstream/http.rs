@@ -3,7 +3,7 @@
 use super::era::{self, EraMemory, Verdict};
 use super::error::UpstreamError;
 use super::exchange::{Reply, Request, Wire};
-use super::metadata::MetadataLocation;
+use super::metadata::Metadata;
 use super::session::{Session, Sessions};
 use super::{Listing, ToolCall, Upstream, wire};
 use crate::caller::Caller;
@@ -60,7 +60,7 @@ pub struct HttpUpstream {
     wire: Wire,
     era: EraMemory,
     sessions: Sessions,
-    metadata: MetadataLocation,
+    metadata: Metadata,
 }
 
 impl HttpUpstream {
@@ -71,22 +71,24 @@ impl HttpUpstream {
     pub fn new(options: HttpUpstreamOptions) -> Result<Self, UpstreamSetupError> {
         let wire = Wire { client: client(&options)?, url: options.url.clone() };
         let sessions = Sessions::new(options.callers_max);
-        Ok(Self { options, wire, era: EraMemory::default(), sessions, metadata: MetadataLocation::default() })
+        Ok(Self { options, wire, era: EraMemory::default(), sessions, metadata: Metadata::default() })
     }
 
     async fn list(&self, caller: &Caller) -> Result<Listing, UpstreamError> {
         let deadline = Instant::now() + self.options.list_timeout;
-        if self.era.get() != Some(Era::Legacy) {
-            let probed = self.probe(caller, deadline).await?;
-            if let Verdict::Modern { instructions } = probed {
-                return self.walk(caller, None, instructions, deadline).await;
+        if self.era.get() == Some(Era::Legacy) {
+            let listed = self.list_legacy(caller, deadline).await;
+            match &listed {
+                Err(error) if error.is_unlike_its_era() => self.era.forget(),
+                _ => return listed,
             }
         }
+        if let Verdict::Modern { instructions } = self.probe(caller, deadline).await? {
+            return self.walk(caller, None, instructions, deadline).await;
+        }
         let listed = self.list_legacy(caller, deadline).await;
-        match &listed {
-            Ok(_) => self.era.set(Era::Legacy),
-            Err(error) if error.is_unlike_its_era() => self.era.forget(),
-            Err(_) => {}
+        if listed.is_ok() {
+            self.era.set(Era::Legacy);
         }
         listed
     }
@@ -125,7 +127,7 @@ impl HttpUpstream {
         Ok(verdict)
     }
 
-    /// All pages, each cursor once.
+    /// All pages, and once more from the first where a cursor was valid no longer.
     async fn walk(
         &self,
         caller: &Caller,
@@ -133,13 +135,36 @@ impl HttpUpstream {
         instructions: Option<String>,
         deadline: Instant,
     ) -> Result<Listing, UpstreamError> {
+        let mut walked = self.pages(caller, session, instructions.clone(), deadline).await;
+        if let Err(Walk::StaleCursor(_)) = walked {
+            walked = self.pages(caller, session, instructions, deadline).await;
+        }
+        walked.map_err(|walk| match walk {
+            Walk::StaleCursor(error) | Walk::Failed(error) => error,
+        })
+    }
+
+    /// All pages, each cursor once.
+    async fn pages(
+        &self,
+        caller: &Caller,
+        session: Option<&Arc<Session>>,
+        instructions: Option<String>,
+        deadline: Instant,
+    ) -> Result<Listing, Walk> {
         let era = if session.is_some() { Era::Legacy } else { Era::Modern };
         let mut listing = Listing { tools: Vec::new(), instructions, ttl: None, era };
         let mut cursors: HashSet<String> = HashSet::new();
         let mut cursor: Option<String> = None;
         let mut bytes_left = self.options.listing_bytes_max;
         for _ in 0..self.options.pages_max {
-            let reply = self.page(caller, session, cursor.as_deref(), bytes_left, deadline).await?;
+            let reply = self.page(caller, session, cursor.as_deref(), bytes_left, deadline).await;
+            let reply = reply.map_err(|error| match &error {
+                UpstreamError::Rpc(failure) if cursor.is_some() && failure.is_invalid_params() => {
+                    Walk::StaleCursor(error)
+                }
+                _ => Walk::Failed(error),
+            })?;
             bytes_left = bytes_left.saturating_sub(reply.result.len());
             let page = wire::parse_page(&reply.result)?;
             listing.tools.extend(page.tools);
@@ -148,15 +173,17 @@ impl HttpUpstream {
                 (one, other) => one.or(other),
             };
             if listing.tools.len() > self.options.tools_max {
-                return Err(UpstreamError::Listing("has more tools than --max-tools allows"));
+                return Err(UpstreamError::Listing("has more tools than --max-tools allows").into());
             }
             match page.next_cursor {
                 None => return Ok(listing),
                 Some(next) if cursors.insert(next.clone()) => cursor = Some(next),
-                Some(_) => return Err(UpstreamError::Listing("repeats a cursor, so it would never end")),
+                Some(_) => {
+                    return Err(UpstreamError::Listing("repeats a cursor, so it would never end").into());
+                }
             }
         }
-        Err(UpstreamError::Listing("has more pages than --max-pages allows"))
+        Err(UpstreamError::Listing("has more pages than --max-pages allows").into())
     }
 
     async fn page(
@@ -191,13 +218,31 @@ impl HttpUpstream {
 
     async fn call(&self, caller: &Caller, call: &ToolCall<'_>) -> Result<Bytes, UpstreamError> {
         let deadline = Instant::now() + self.options.call_timeout;
-        let era = match self.era.get() {
-            Some(era) => era,
-            None => match self.probe(caller, deadline).await.map_err(UpstreamError::before_call)? {
-                Verdict::Legacy => Era::Legacy,
-                Verdict::Modern { .. } => Era::Modern,
+        let result = match self.era.get() {
+            Some(era) => match self.call_in(era, caller, call, deadline).await {
+                Err(error) if error.may_be_of_another_era() => {
+                    self.call_in_other_era(era, error, caller, call, deadline).await
+                }
+                result => result,
             },
-        };
+            None => {
+                let verdict = self.probe(caller, deadline).await.map_err(UpstreamError::before_call)?;
+                self.call_in(verdict.era(), caller, call, deadline).await
+            }
+        }?;
+        if ResultType::of(&result) == ResultType::Unknown {
+            return Err(UpstreamError::Invalid("its result is of a type that this proxy does not know"));
+        }
+        Ok(result)
+    }
+
+    async fn call_in(
+        &self,
+        era: Era,
+        caller: &Caller,
+        call: &ToolCall<'_>,
+        deadline: Instant,
+    ) -> Result<Bytes, UpstreamError> {
         let result = match era {
             Era::Modern => self.call_modern(caller, call, deadline).await,
             Era::Legacy => self.call_legacy(caller, call, deadline).await,
@@ -205,11 +250,28 @@ impl HttpUpstream {
         if result.as_ref().is_err_and(UpstreamError::is_unlike_its_era) {
             self.era.forget();
         }
-        let result = result?;
-        if ResultType::of(&result) == ResultType::Unknown {
-            return Err(UpstreamError::Invalid("its result is of a type that this proxy does not know"));
+        result
+    }
+
+    /// The upstream turned a call away unexecuted, as one might that has changed since its era was found out. If it has,
+    /// the call is made in its new era; else `refusal` stands.
+    async fn call_in_other_era(
+        &self,
+        era: Era,
+        refusal: UpstreamError,
+        caller: &Caller,
+        call: &ToolCall<'_>,
+        deadline: Instant,
+    ) -> Result<Bytes, UpstreamError> {
+        match self.probe(caller, deadline).await {
+            Ok(verdict) if verdict.era() == era => Err(refusal),
+            Ok(verdict) => match self.call_in(verdict.era(), caller, call, deadline).await {
+                // Nothing was sent there either, so the first answer is the one to tell.
+                Err(UpstreamError::NotSent(_)) => Err(refusal.of_the_envelope(era)),
+                result => result,
+            },
+            Err(_) => Err(refusal.of_the_envelope(era)),
         }
-        Ok(result)
     }
 
     async fn call_modern(
@@ -294,13 +356,26 @@ impl HttpUpstream {
     }
 }
 
+/// Why a listing was not walked to its end.
+enum Walk {
+    /// A cursor that the upstream itself gave is unknown to it: the list has changed under way.
+    StaleCursor(UpstreamError),
+    Failed(UpstreamError),
+}
+
+impl From<UpstreamError> for Walk {
+    fn from(error: UpstreamError) -> Self {
+        Self::Failed(error)
+    }
+}
+
 impl Upstream for HttpUpstream {
     fn list_tools<'a>(&'a self, caller: &'a Caller) -> BoxFuture<'a, Result<Listing, UpstreamError>> {
         async move { self.noted(self.list(caller).await, self.options.list_timeout) }.boxed()
     }
 
     fn resource_metadata(&self) -> BoxFuture<'_, Result<Bytes, UpstreamError>> {
-        self.metadata.fetch(&self.wire).boxed()
+        self.metadata.get(&self.wire).boxed()
     }
 
     fn call_tool<'a>(

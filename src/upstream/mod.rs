@@ -4,7 +4,8 @@
 //! behind the same trait.
 //!
 //! **Of the caller's headers only `Authorization` and W3C trace context cross**, to the configured URL and nowhere
-//! else: no redirects, no proxies from the environment, no retries. **A tool call is sent at most once.**
+//! else: no redirects, no proxies from the environment, no retries. **A tool call is executed at most once**: it is sent again
+//! only where the upstream turned it away unread, because it speaks another era than it did.
 //!
 //! Deliberately not here: what a caller may call, which is decided before.
 
@@ -14,8 +15,8 @@ mod error;
 mod exchange;
 mod http;
 mod metadata;
-mod session;
 mod resume;
+mod session;
 mod wire;
 
 pub use error::{Challenge, RpcFailure, UpstreamError};
