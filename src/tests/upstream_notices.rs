@@ -1,6 +1,6 @@
 //! What an upstream tells while a call runs, and who hears it.
 
-use crate::support::{FakeMcp, Reply, Style, TestApp, event, message, reader};
+use crate::support::{Answer, FakeMcp, Reply, Style, TestApp, event, message, reader};
 
 const PROGRESS: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":"p","progress":1}}"#;
@@ -8,8 +8,15 @@ const RESULT: &str = r#"{"resultType":"complete","content":[]}"#;
 
 /// A call with a progress token, from a client that accepts these media types.
 async fn call(accept: &str, meta: &str) -> (FakeMcp, u16, String) {
-    let server = FakeMcp::scripted(Style::ModernSse, &[reader("ask", "Asks")], |request| {
-        let stream = || Reply::sse(&format!("{}{}", event(PROGRESS), event(&message(request, RESULT))), 9);
+    let (server, answer) = call_told(accept, meta, event(PROGRESS)).await;
+    let text = format!("{} {}", answer.values("content-type").concat(), answer.text());
+    (server, answer.status, text)
+}
+
+/// A call whose upstream tells these events before its answer.
+async fn call_told(accept: &str, meta: &str, events: String) -> (FakeMcp, Answer) {
+    let server = FakeMcp::scripted(Style::ModernSse, &[reader("ask", "Asks")], move |request| {
+        let stream = || Reply::sse(&format!("{events}{}", event(&message(request, RESULT))), 9);
         (request.method() == "tools/call").then(stream)
     })
     .await;
@@ -26,7 +33,48 @@ async fn call(accept: &str, meta: &str) -> (FakeMcp, u16, String) {
         .header("mcp-method", "tools/call")
         .header("mcp-name", "call_read_tool");
     let answer = app.send(request.body(axum::body::Body::from(body)).unwrap()).await;
-    (server, answer.status, format!("{} {}", answer.values("content-type").concat(), answer.text()))
+    (server, answer)
+}
+
+const BOTH: &str = "application/json, text/event-stream";
+const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+fn log_of(level: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{{"level":"{level}","data":1}}}}"#)
+}
+
+#[tokio::test]
+async fn m20_log_messages_of_the_level_that_was_asked_for_and_above_reach_the_caller() {
+    let events: String = LEVELS.iter().map(|level| event(&log_of(level))).collect();
+    for (asked, level) in LEVELS.iter().enumerate() {
+        let meta = format!(r#","io.modelcontextprotocol/logLevel":"{level}""#);
+        let (server, answer) = call_told(BOTH, &meta, events.clone()).await;
+        let told: Vec<&&str> = LEVELS.iter().filter(|level| answer.text().contains(&log_of(level))).collect();
+        assert_eq!(told, LEVELS[asked..].iter().collect::<Vec<_>>(), "{level}");
+        let forwarded = server.requests("tools/call")[0].json();
+        assert_eq!(forwarded["params"]["_meta"]["io.modelcontextprotocol/logLevel"], **level);
+    }
+    let (_server, answer) = call_told(BOTH, "", events).await;
+    assert!(!answer.text().contains("notifications/message"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn m20_what_is_no_log_level_is_refused() {
+    for level in [r#""loud""#, r#""""#, "3", "{}", r#""Error""#] {
+        let meta = format!(r#","io.modelcontextprotocol/logLevel":{level}"#);
+        let (server, answer) = call_told(BOTH, &meta, String::new()).await;
+        assert_eq!((answer.status, answer.code()), (400, Some(-32602)), "{level}");
+        assert_eq!(server.requests("tools/call").len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn m9_a_stream_says_that_nobody_may_hold_it_back_and_has_no_event_ids() {
+    let told = format!("id: 7\nretry: 5\n{}", event(PROGRESS));
+    let (_server, answer) = call_told(BOTH, r#","progressToken":"p""#, told).await;
+    assert_eq!(answer.values("x-accel-buffering"), ["no"]);
+    assert_eq!(answer.values("cache-control"), ["no-store"]);
+    assert!(answer.text().lines().all(|line| !line.starts_with("id") && !line.starts_with("retry")));
 }
 
 #[tokio::test]
