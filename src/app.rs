@@ -16,9 +16,13 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+/// How often idle catalogues are looked for.
+const HOUSEKEEPING: Duration = Duration::from_secs(5);
 
 /// The proxy, ready to be served.
 pub struct App {
@@ -75,11 +79,15 @@ impl App {
         let store = Arc::new(CatalogStore::new(CatalogStoreOptions {
             ranker: Arc::clone(&ranker),
             write_tools: config.write_tools.clone(),
+            trust_hint_changes: config.trust_hint_changes,
             bytes_max: config.catalog_cache_bytes.0,
         }));
         let cache_options = CatalogCacheOptions {
             ttl: config.catalog_ttl.0,
             stale_max: config.catalog_max_stale.0,
+            idle_max: config.catalog_idle.0,
+            listings_max: config.max_listings,
+            wait_max: config.list_timeout.0,
             callers_max: config.max_callers,
         };
         let catalogs = CatalogCache::new(cache_options, Arc::clone(&upstream), Arc::clone(&store));
@@ -130,6 +138,7 @@ impl App {
             tokio::spawn(server::serve(listeners.admin, admin_router, ServeOptions::small(), async move {
                 let _closed = admin_stopped.changed().await;
             }));
+        let housekeeping = tokio::spawn(keep_house(Arc::clone(&self.server.catalogs)));
         let draining = Arc::clone(&self.server);
         let drain_until = Arc::new(OnceLock::new());
         let (deadline, drain_timeout) = (Arc::clone(&drain_until), self.serve_options.drain_timeout);
@@ -145,9 +154,19 @@ impl App {
         let deadline = *drain_until.get_or_init(Instant::now);
         let finished =
             finished && tokio::time::timeout_at(deadline, self.server.admission.empty()).await.is_ok();
+        housekeeping.abort();
         drop(stop_admin);
         let _admin_is_done = admin.await;
         finished
+    }
+}
+
+/// Frees what nobody asks for, also where nobody asks anything.
+async fn keep_house(catalogs: Arc<CatalogCache>) {
+    let mut ticks = tokio::time::interval(HOUSEKEEPING);
+    loop {
+        ticks.tick().await;
+        catalogs.forget_idle();
     }
 }
 

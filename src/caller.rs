@@ -1,11 +1,15 @@
 //! Who is asking: the `Authorization` header of a request and the key made from it.
 //!
-//! **The header is never read**, only forwarded and hashed: a claim inside a token can't be trusted unverified. No
-//! type here can be printed with its content.
+//! **The header is forwarded and hashed, and believed in nothing**: a claim inside a token can't be trusted unverified.
+//! The one claim that is read is a JWT's `exp`, since it can only make what is kept for a caller end sooner. No type
+//! here can be printed with its content.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::time::{Duration, SystemTime};
 
 /// A random salt, one per process, so that keys mean nothing outside it.
 pub struct Salt([u8; 32]);
@@ -25,6 +29,14 @@ impl Salt {
 /// SHA-256 over the salt and the whole `Authorization` value: the key of everything that is kept for a caller.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash([u8; 32]);
+
+impl TokenHash {
+    /// A number from 0 to 1 that differs from caller to caller and tells nothing of them: to spread in time what they
+    /// need.
+    pub fn spread(&self) -> f64 {
+        f64::from(u16::from_be_bytes([self.0[0], self.0[1]])) / f64::from(u16::MAX)
+    }
+}
 
 impl fmt::Debug for TokenHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -67,6 +79,14 @@ impl Caller {
         self.authorization.as_ref().map(|(value, _)| value)
     }
 
+    /// How long the caller's token still lives by its own word: zero when it is over, `None` when it does not say. The
+    /// word is not verified.
+    pub fn expires_in(&self, now: SystemTime) -> Option<Duration> {
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let expires_at = jwt_expiry(self.authorization()?.as_bytes())?;
+        Some(expires_at.saturating_sub(now))
+    }
+
     /// The key of what is kept for this caller. `None` without a header: nothing is kept then.
     pub fn key(&self) -> Option<TokenHash> {
         self.authorization.as_ref().map(|(_, key)| *key)
@@ -86,6 +106,23 @@ impl fmt::Debug for Caller {
 /// A `Bearer` value with a comma: no token has one, so two headers were joined on the way.
 fn is_joined_bearer(value: &[u8]) -> bool {
     value.len() > 7 && value[..7].eq_ignore_ascii_case(b"bearer ") && value.contains(&b',')
+}
+
+/// `exp` of a JWT (RFC 7519 section 4.1.4), since 1970. `None` for what is no JWT, or says nothing usable.
+fn jwt_expiry(authorization: &[u8]) -> Option<Duration> {
+    #[derive(serde::Deserialize)]
+    struct Claims {
+        exp: f64,
+    }
+    let (scheme, token) = authorization.split_at_checked(7)?;
+    if !scheme.eq_ignore_ascii_case(b"bearer ") {
+        return None;
+    }
+    let mut parts = token.trim_ascii().split(|&byte| byte == b'.');
+    let (_header, payload, _signature) = (parts.next()?, parts.next()?, parts.next()?);
+    let payload = URL_SAFE_NO_PAD.decode(payload).ok()?;
+    let claims: Claims = serde_json::from_slice(&payload).ok()?;
+    Duration::try_from_secs_f64(claims.exp.max(0.0)).ok()
 }
 
 #[cfg(test)]
@@ -130,5 +167,29 @@ mod tests {
         let printed = format!("{one:?} {:?} {:?}", one.key(), one.authorization());
         assert!(!printed.contains("hunter2"), "{printed}");
         assert!(caller(&Salt::random(), &[]).unwrap().key().is_none());
+    }
+
+    fn bearer(claims: &str) -> Caller {
+        let payload = URL_SAFE_NO_PAD.encode(claims);
+        caller(&Salt::random(), &[&format!("Bearer eyJhbGciOiJub25lIn0.{payload}.sig")]).unwrap()
+    }
+
+    #[test]
+    fn f3_an_expiry_is_read_from_a_jwt_and_from_nothing_else() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
+        let left = |claims| bearer(claims).expires_in(now);
+        assert_eq!(left(r#"{"sub":"a","exp":1060}"#), Some(Duration::from_secs(60)));
+        assert_eq!(left(r#"{"exp":1000.5}"#), Some(Duration::from_millis(500)));
+        for over in [r#"{"exp":999}"#, r#"{"exp":-5}"#, r#"{"exp":0}"#] {
+            assert_eq!(left(over), Some(Duration::ZERO), "{over}");
+        }
+        for silent in ["{}", "1", r#"{"exp":"1060"}"#, r#"{"exp":null}"#, r#"{"exp":1e300}"#, "", "exp"] {
+            assert_eq!(left(silent), None, "{silent}");
+        }
+        let salt = Salt::random();
+        for value in ["Bearer abc", "Bearer a.b.c", "Bearer ", "Basic YTpi", "x", "Bearer ..."] {
+            assert_eq!(caller(&salt, &[value]).unwrap().expires_in(now), None, "{value}");
+        }
+        assert_eq!(caller(&salt, &[]).unwrap().expires_in(now), None);
     }
 }

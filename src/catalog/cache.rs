@@ -5,6 +5,8 @@
 //! credentials are refused is dropped at once, and a listing that began before that can't bring it back: it
 //! publishes only while it is still the one that the table of flights names.
 //!
+//! The clocks can only be shortened: by the upstream's own time to live, and by the expiry that a caller's token names.
+//!
 //! A caller without credentials is listed anew for each request and never kept.
 
 use super::listing::Catalog;
@@ -17,7 +19,8 @@ use lru::LruCache;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 /// How long listings are kept, and for how many callers.
@@ -27,6 +30,12 @@ pub struct CatalogCacheOptions {
     pub ttl: Duration,
     /// How much longer it is served while a refresh runs.
     pub stale_max: Duration,
+    /// How long the listing of a caller who asks nothing is remembered.
+    pub idle_max: Duration,
+    /// Most listings under way at once; more wait.
+    pub listings_max: NonZeroUsize,
+    /// How long a listing may wait for its turn.
+    pub wait_max: Duration,
     /// Most callers that are kept.
     pub callers_max: NonZeroUsize,
 }
@@ -58,6 +67,7 @@ type Flight = Shared<BoxFuture<'static, Outcome>>;
 struct Kept {
     listing: ListingDigest,
     listed_at: Instant,
+    used_at: Instant,
     fresh_until: Instant,
     stale_until: Instant,
 }
@@ -76,6 +86,31 @@ struct State {
     stats: CatalogCacheStats,
 }
 
+impl CatalogCacheOptions {
+    /// A listing that came just now, with its clocks: as long as the upstream, these options and the caller's own
+    /// credentials allow.
+    fn kept(
+        &self,
+        caller: &Caller,
+        key: TokenHash,
+        listing: ListingDigest,
+        upstream_ttl: Option<Duration>,
+    ) -> Kept {
+        let now = Instant::now();
+        let ttl = upstream_ttl.map_or(self.ttl, |ttl| ttl.min(self.ttl));
+        let expires_at = caller.expires_in(SystemTime::now()).and_then(|left| now.checked_add(left));
+        let no_later = |time: Instant| expires_at.map_or(time, |expires_at| time.min(expires_at));
+        Kept {
+            listing,
+            listed_at: now,
+            used_at: now,
+            // Up to a tenth less, another part for each caller: those who came together do not come back together.
+            fresh_until: no_later(now + ttl - (ttl / 10).mul_f64(key.spread())),
+            stale_until: no_later(now + ttl + self.stale_max),
+        }
+    }
+}
+
 /// The catalogues of all callers.
 pub struct CatalogCache {
     /// For the flights, which outlive a borrow.
@@ -83,6 +118,7 @@ pub struct CatalogCache {
     options: CatalogCacheOptions,
     upstream: Arc<dyn Upstream>,
     store: Arc<CatalogStore>,
+    turns: Semaphore,
     state: Mutex<State>,
 }
 
@@ -97,7 +133,8 @@ impl CatalogCache {
         kept.resize(options.callers_max);
         let stats = CatalogCacheStats::default();
         let state = Mutex::new(State { kept, flights: HashMap::new(), next_flight: 0, stats });
-        Arc::new_cyclic(|this| Self { this: this.clone(), options, upstream, store, state })
+        let turns = Semaphore::new(options.listings_max.get().min(Semaphore::MAX_PERMITS));
+        Arc::new_cyclic(|this| Self { this: this.clone(), options, upstream, store, turns, state })
     }
 
     /// The caller's catalogue: kept, stale while it is refreshed, or listed now.
@@ -107,7 +144,7 @@ impl CatalogCache {
     pub async fn get(&self, caller: &Caller) -> Outcome {
         let Some(key) = caller.key() else {
             self.state().stats.misses += 1;
-            return self.list(caller).await.map(|(_, _, catalog)| catalog);
+            return self.list(caller, None).await.map(|(_, _, catalog)| catalog);
         };
         let flight = {
             let mut state = self.state();
@@ -140,6 +177,19 @@ impl CatalogCache {
         }
     }
 
+    /// Forgets the callers that asked nothing for a while, and the catalogues that nobody used.
+    pub fn forget_idle(&self) {
+        let now = Instant::now();
+        let is_idle = |used_at: Instant| now.duration_since(used_at) >= self.options.idle_max;
+        {
+            let mut state = self.state();
+            while state.kept.peek_lru().is_some_and(|(_, kept)| is_idle(kept.used_at)) {
+                state.kept.pop_lru();
+            }
+        }
+        self.store.forget(is_idle);
+    }
+
     /// The counts so far.
     pub fn stats(&self) -> CatalogCacheStats {
         let state = self.state();
@@ -152,8 +202,10 @@ impl CatalogCache {
 
     /// What can be served now. Starts a refresh where it is stale.
     fn kept_catalog(&self, state: &mut State, caller: &Caller, key: TokenHash) -> Option<Arc<Catalog>> {
-        let kept = *state.kept.get(&key)?;
         let now = Instant::now();
+        let kept = state.kept.get_mut(&key)?;
+        kept.used_at = now;
+        let kept = *kept;
         if now >= kept.stale_until {
             return None;
         }
@@ -191,9 +243,10 @@ impl CatalogCache {
         state.stats.listings += 1;
         let cache = self.this.upgrade().expect("a cache lives in the Arc that `new` gives");
         let (landing, caller) = (Landing { cache, key, id }, caller.clone());
+        let before = state.kept.peek(&key).map(|kept| kept.listing);
         let flight = async move {
-            let listed = landing.cache.list(&caller).await;
-            landing.publish(&listed);
+            let listed = landing.cache.list(&caller, before).await;
+            landing.publish(&caller, &listed);
             listed.map(|(_, _, catalog)| catalog)
         };
         let flight = flight.boxed().shared();
@@ -205,10 +258,13 @@ impl CatalogCache {
     async fn list(
         &self,
         caller: &Caller,
+        before: Option<ListingDigest>,
     ) -> Result<(ListingDigest, Option<Duration>, Arc<Catalog>), UpstreamError> {
+        let turn = tokio::time::timeout(self.options.wait_max, self.turns.acquire()).await;
+        let _turn = turn.map_err(|_| UpstreamError::Busy)?;
         let listing: Listing = self.upstream.list_tools(caller).await?;
         let (store, ttl) = (Arc::clone(&self.store), listing.ttl);
-        let interned = tokio::task::spawn_blocking(move || store.intern(&listing)).await;
+        let interned = tokio::task::spawn_blocking(move || store.intern(&listing, before)).await;
         let (digest, catalog) =
             interned.map_err(|_| UpstreamError::Invalid("its tool listing could not be indexed"))?;
         Ok((digest, ttl, catalog))
@@ -223,16 +279,17 @@ struct Landing {
 }
 
 impl Landing {
-    fn publish(self, listed: &Result<(ListingDigest, Option<Duration>, Arc<Catalog>), UpstreamError>) {
+    fn publish(
+        self,
+        caller: &Caller,
+        listed: &Result<(ListingDigest, Option<Duration>, Arc<Catalog>), UpstreamError>,
+    ) {
         let mut state = self.cache.state();
         let current = state.flights.get(&self.key).is_some_and(|in_flight| in_flight.id == self.id);
         match listed {
             Ok((listing, ttl, _)) if current => {
-                let options = self.cache.options;
-                let listed_at = Instant::now();
-                let fresh_until = listed_at + ttl.map_or(options.ttl, |ttl| ttl.min(options.ttl));
-                let stale_until = fresh_until + options.stale_max;
-                state.kept.put(self.key, Kept { listing: *listing, listed_at, fresh_until, stale_until });
+                let kept = self.cache.options.kept(caller, self.key, *listing, *ttl);
+                state.kept.put(self.key, kept);
             }
             Err(UpstreamError::Unauthorized(_)) if current => {
                 state.stats.failures += 1;

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::time::Instant;
 
 /// What the store needs to build catalogues.
 #[derive(Clone)]
@@ -23,6 +24,8 @@ pub struct CatalogStoreOptions {
     pub ranker: Arc<Ranker>,
     /// Tools that are writes by the operator's word.
     pub write_tools: WriteTools,
+    /// Whether a tool that a caller knew as a write may become a read in a later listing.
+    pub trust_hint_changes: bool,
     /// Budget for tools and catalogues together, in bytes.
     pub bytes_max: usize,
 }
@@ -32,8 +35,15 @@ pub struct CatalogStore {
     options: CatalogStoreOptions,
     bytes: Arc<AtomicUsize>,
     tools: Mutex<HashMap<ContentDigest, Weak<IndexedTool>>>,
-    catalogs: Mutex<LruCache<ContentDigest, Arc<Catalog>>>,
+    catalogs: Mutex<LruCache<ContentDigest, Used>>,
     left_out: AtomicU64,
+    redefined: AtomicU64,
+}
+
+/// A catalogue, and when it was last asked for.
+struct Used {
+    catalog: Arc<Catalog>,
+    at: Instant,
 }
 
 /// The key of a catalogue in the store.
@@ -48,7 +58,8 @@ impl CatalogStore {
             bytes: Arc::default(),
             tools: Mutex::default(),
             catalogs: Mutex::new(LruCache::unbounded()),
-            left_out: AtomicU64::new(0),
+            left_out: AtomicU64::default(),
+            redefined: AtomicU64::default(),
         }
     }
 
@@ -63,30 +74,76 @@ impl CatalogStore {
         self.left_out.load(Ordering::Relaxed)
     }
 
+    /// Definitions since the start that differed from those of the same name in the caller's listing before.
+    pub fn redefined(&self) -> u64 {
+        self.redefined.load(Ordering::Relaxed)
+    }
+
     /// Catalogues and distinct tools held.
     pub fn counts(&self) -> (usize, usize) {
         (lock(&self.catalogs).len(), lock(&self.tools).len())
     }
 
     pub(super) fn get(&self, key: ListingDigest) -> Option<Arc<Catalog>> {
-        lock(&self.catalogs).get(&key.0).cloned()
+        let mut catalogs = lock(&self.catalogs);
+        let used = catalogs.get_mut(&key.0)?;
+        used.at = Instant::now();
+        Some(Arc::clone(&used.catalog))
     }
 
-    /// The catalogue of a listing: shared when its bytes are known, built otherwise.
+    /// Forgets catalogues by when they were last asked for, and the tools that no other holds.
+    pub(super) fn forget(&self, is_idle: impl Fn(Instant) -> bool) {
+        self.drop_oldest(|_, used| is_idle(used.at));
+    }
+
+    /// The catalogue of a listing: shared when its bytes are known, built otherwise. Names that were writes in the
+    /// caller's listing `before` stay writes, as far as that one is still in memory.
     ///
     /// # Cost
     /// One hash over all bytes; for a listing never seen before the analysis of its new tools and an index, some 10
     /// microseconds a tool. Call it off the async threads.
-    pub(super) fn intern(&self, listing: &Listing) -> (ListingDigest, Arc<Catalog>) {
+    pub(super) fn intern(
+        &self,
+        listing: &Listing,
+        before: Option<ListingDigest>,
+    ) -> (ListingDigest, Arc<Catalog>) {
         let digests: Vec<ContentDigest> = listing.tools.iter().map(|tool| digest(tool)).collect();
-        let key = listing_digest(listing, &digests);
+        let before =
+            before.and_then(|key| Some((key, Arc::clone(&lock(&self.catalogs).peek(&key.0)?.catalog))));
+        let (key, catalog) = self.keep(listing_digest(listing, &digests), || self.build(listing, &digests));
+        match before {
+            Some((before_key, before)) if before_key != key => self.hold_writes(key, catalog, &before),
+            _ => (key, catalog),
+        }
+    }
+
+    fn keep(&self, key: ListingDigest, build: impl FnOnce() -> Catalog) -> (ListingDigest, Arc<Catalog>) {
         if let Some(catalog) = self.get(key) {
             return (key, catalog);
         }
-        let catalog = Arc::new(self.build(listing, &digests));
-        lock(&self.catalogs).put(key.0, Arc::clone(&catalog));
+        let catalog = Arc::new(build());
+        lock(&self.catalogs).put(key.0, Used { catalog: Arc::clone(&catalog), at: Instant::now() });
         self.shrink(key);
         (key, catalog)
+    }
+
+    fn hold_writes(
+        &self,
+        key: ListingDigest,
+        catalog: Arc<Catalog>,
+        before: &Catalog,
+    ) -> (ListingDigest, Arc<Catalog>) {
+        let changes = catalog.changes_since(before);
+        self.redefined.fetch_add(changes.redefined as u64, Ordering::Relaxed);
+        if self.options.trust_hint_changes || changes.held_writes.is_empty() {
+            return (key, catalog);
+        }
+        if changes.turned_read_only > 0 {
+            let tools = changes.turned_read_only;
+            tracing::warn!(tools, "tools that were writes are marked read-only now: they stay writes");
+        }
+        let key = held_digest(key, &changes.held_writes);
+        self.keep(key, || catalog.with_held_writes(changes.held_writes))
     }
 
     fn build(&self, listing: &Listing, digests: &[ContentDigest]) -> Catalog {
@@ -136,16 +193,21 @@ impl CatalogStore {
 
     /// Drops the least recently used catalogues until the budget holds, sparing the one just made.
     fn shrink(&self, newest: ListingDigest) {
+        self.drop_oldest(|key, _| self.bytes() > self.options.bytes_max && *key != newest.0);
+    }
+
+    /// Drops the least recently used catalogue for as long as it is one to drop.
+    fn drop_oldest(&self, is_to_drop: impl Fn(&ContentDigest, &Used) -> bool) {
         let mut dropped = false;
-        while self.bytes() > self.options.bytes_max {
+        loop {
+            // Locked for each anew: the catalogue is freed outside the lock.
             let oldest = {
                 let mut catalogs = lock(&self.catalogs);
                 match catalogs.peek_lru() {
-                    Some((key, _)) if *key != newest.0 => catalogs.pop_lru(),
+                    Some((key, used)) if is_to_drop(key, used) => catalogs.pop_lru(),
                     _ => None,
                 }
             };
-            // The catalogue is freed here, outside the lock.
             if oldest.is_none() {
                 break;
             }
@@ -174,6 +236,17 @@ fn listing_digest(listing: &Listing, digests: &[ContentDigest]) -> ListingDigest
     ListingDigest(hash.finalize().into())
 }
 
+/// Covers a listing and the names that stay writes in it.
+fn held_digest(listing: ListingDigest, names: &[Box<str>]) -> ListingDigest {
+    let mut hash = Sha256::new();
+    hash.update(listing.0);
+    for name in names {
+        hash.update((name.len() as u64).to_be_bytes());
+        hash.update(name.as_bytes());
+    }
+    ListingDigest(hash.finalize().into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -182,7 +255,12 @@ mod tests {
 
     fn store(bytes_max: usize) -> CatalogStore {
         let ranker = Arc::new(Ranker::new(RankerOptions::default(), None));
-        CatalogStore::new(CatalogStoreOptions { ranker, write_tools: WriteTools::default(), bytes_max })
+        CatalogStore::new(CatalogStoreOptions {
+            ranker,
+            write_tools: WriteTools::default(),
+            trust_hint_changes: false,
+            bytes_max,
+        })
     }
 
     fn listing(names: &[&str]) -> Listing {
@@ -193,9 +271,9 @@ mod tests {
     #[test]
     fn equal_listings_share_a_catalogue_and_equal_definitions_share_a_tool() {
         let store = store(usize::MAX);
-        let (_, one) = store.intern(&listing(&["a", "b"]));
-        let (_, same) = store.intern(&listing(&["a", "b"]));
-        let (_, other) = store.intern(&listing(&["b", "c"]));
+        let (_, one) = store.intern(&listing(&["a", "b"]), None);
+        let (_, same) = store.intern(&listing(&["a", "b"]), None);
+        let (_, other) = store.intern(&listing(&["b", "c"]), None);
         assert!(Arc::ptr_eq(&one, &same));
         assert!(Arc::ptr_eq(&one.tools()[1], &other.tools()[0]));
         assert_eq!(store.counts(), (2, 3));
@@ -204,20 +282,21 @@ mod tests {
     #[test]
     fn other_instructions_make_another_catalogue() {
         let store = store(usize::MAX);
-        let (_, one) = store.intern(&listing(&["a"]));
-        let (_, other) = store.intern(&Listing { instructions: Some(String::new()), ..listing(&["a"]) });
+        let (_, one) = store.intern(&listing(&["a"]), None);
+        let (_, other) =
+            store.intern(&Listing { instructions: Some(String::new()), ..listing(&["a"]) }, None);
         assert!(!Arc::ptr_eq(&one, &other));
     }
 
     #[test]
     fn the_budget_holds_by_dropping_the_least_recently_used() {
         let unbounded = store(usize::MAX);
-        unbounded.intern(&listing(&["a"]));
+        unbounded.intern(&listing(&["a"]), None);
         let store = store(unbounded.bytes() * 2);
-        let (a, _) = store.intern(&listing(&["a"]));
-        let (b, _) = store.intern(&listing(&["b"]));
+        let (a, _) = store.intern(&listing(&["a"]), None);
+        let (b, _) = store.intern(&listing(&["b"]), None);
         assert!(store.get(a).is_some());
-        let (c, _) = store.intern(&listing(&["c"]));
+        let (c, _) = store.intern(&listing(&["c"]), None);
         assert!(store.get(b).is_none() && store.get(a).is_some() && store.get(c).is_some());
         assert_eq!(store.counts(), (2, 2));
         assert!(store.bytes() <= unbounded.bytes() * 2);
@@ -226,7 +305,7 @@ mod tests {
     #[test]
     fn a_listing_over_the_whole_budget_is_still_answered() {
         let store = store(1);
-        let (_, catalog) = store.intern(&listing(&["a", "b"]));
+        let (_, catalog) = store.intern(&listing(&["a", "b"]), None);
         assert_eq!(catalog.tools().len(), 2);
     }
 
@@ -238,12 +317,79 @@ mod tests {
             let tool = format!(r#"{{"name":"a","annotations":{{"readOnlyHint":{hint}}}}}"#);
             listing.tools.push(Bytes::from(tool));
         }
-        let (_, catalog) = store.intern(&listing);
+        let (_, catalog) = store.intern(&listing, None);
         let named = catalog.named("a").unwrap();
         assert_eq!(named.tools().count(), 2);
         assert!(named.first().is_read_only() && !named.is_read_only());
         assert!(catalog.named("b").is_none());
         assert_eq!(catalog.names().collect::<Vec<_>>(), ["a", "a", "z"]);
+    }
+
+    fn hinted(tools: &[(&str, bool)]) -> Listing {
+        let tool = |(name, hint): &(&str, bool)| {
+            Bytes::from(format!(r#"{{"name":"{name}","annotations":{{"readOnlyHint":{hint}}}}}"#))
+        };
+        Listing { tools: tools.iter().map(tool).collect(), ..listing(&[]) }
+    }
+
+    fn reads(catalog: &Catalog) -> Vec<&str> {
+        catalog.names().filter(|name| catalog.named(name).unwrap().is_read_only()).collect()
+    }
+
+    #[test]
+    fn t_r4_what_was_a_write_stays_one_however_the_listing_changes() {
+        let store = store(usize::MAX);
+        let (one, _) = store.intern(&hinted(&[("a", false), ("b", true), ("c", false)]), None);
+        // Turned, and gone.
+        let (two, catalog) = store.intern(&hinted(&[("a", true), ("b", true)]), Some(one));
+        assert_eq!(reads(&catalog), ["b"]);
+        assert!(catalog.named("a").unwrap().is_held_as_write());
+        // Back as a read, beside a read that nobody knew before.
+        let (three, catalog) =
+            store.intern(&hinted(&[("a", true), ("b", true), ("c", true), ("d", true)]), Some(two));
+        assert_eq!(reads(&catalog), ["b", "d"]);
+        assert_eq!(store.redefined(), 1);
+        // Honest again: nothing is held, and the catalogue is the one of those who knew nothing else.
+        let (four, catalog) = store.intern(&hinted(&[("a", false), ("b", true), ("c", false)]), Some(three));
+        assert!(four == one && !catalog.named("a").unwrap().is_held_as_write());
+        // Who never knew the tool as a write has the hint's word for it.
+        let (_, catalog) = store.intern(&hinted(&[("a", true), ("b", true)]), None);
+        assert_eq!(reads(&catalog), ["a", "b"]);
+    }
+
+    #[test]
+    fn t_r4_the_operator_may_trust_changed_hints() {
+        let mut store = store(usize::MAX);
+        store.options.trust_hint_changes = true;
+        let (one, _) = store.intern(&hinted(&[("a", false)]), None);
+        let (_, catalog) = store.intern(&hinted(&[("a", true)]), Some(one));
+        assert_eq!(reads(&catalog), ["a"]);
+        assert_eq!(store.redefined(), 1);
+    }
+
+    #[test]
+    fn held_names_count_their_bytes_and_share_the_rest() {
+        let store = store(usize::MAX);
+        let (one, _) = store.intern(&hinted(&[("a", false)]), None);
+        let (_, plain) = store.intern(&hinted(&[("a", true)]), None);
+        let before = store.bytes();
+        let (_, held) = store.intern(&hinted(&[("a", true)]), Some(one));
+        assert!(Arc::ptr_eq(&plain.tools()[0], &held.tools()[0]));
+        assert_eq!(store.bytes(), before + size_of::<Box<str>>() + 1);
+        assert_eq!(store.counts(), (3, 2));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_nobody_asked_for_is_forgotten_with_its_tools() {
+        let store = store(usize::MAX);
+        let (a, _) = store.intern(&listing(&["a", "b"]), None);
+        let (b, _) = store.intern(&listing(&["b", "c"]), None);
+        tokio::time::advance(std::time::Duration::from_secs(10)).await;
+        assert!(store.get(b).is_some());
+        let now = Instant::now();
+        store.forget(|at| at < now);
+        assert!(store.get(a).is_none() && store.get(b).is_some());
+        assert_eq!(store.counts(), (1, 2));
     }
 
     #[test]
@@ -258,7 +404,7 @@ mod tests {
             listing.tools.push(Bytes::from(format!(r#"{{"name":"a","description":"Text",{repeated}}}"#)));
         }
         listing.tools.push(Bytes::from_static(br#"{"name":"a","name":"b"}"#));
-        let (_, catalog) = store.intern(&listing);
+        let (_, catalog) = store.intern(&listing, None);
         assert_eq!((catalog.tools().len(), catalog.left_out()), (3, 1));
         for tool in catalog.tools() {
             assert_eq!((tool.is_read_only(), tool.input_schema().is_none()), (false, true));
@@ -275,7 +421,7 @@ mod tests {
             let mut listing = Listing { era, ..listing(&["b"]) };
             listing.tools.push(bad.clone());
             let store = store(usize::MAX);
-            let (_, catalog) = store.intern(&listing);
+            let (_, catalog) = store.intern(&listing, None);
             assert_eq!((catalog.tools().len(), catalog.left_out()), (kept, 2 - kept));
             assert_eq!(store.left_out(), 2 - kept as u64);
         }

@@ -164,6 +164,10 @@ struct CatalogArgs {
     /// How much longer it is served while it is listed again in the background
     #[arg(long, value_name = "TIME", default_value = "1m", env = "TOOLSEARCH_CATALOG_MAX_STALE")]
     catalog_max_stale: Setting<Seconds>,
+    /// How long the listing of a caller who asks nothing is remembered. It is not served once it is old, but what was a
+    /// write in it stays one
+    #[arg(long, value_name = "TIME", default_value = "1h", env = "TOOLSEARCH_CATALOG_IDLE")]
+    catalog_idle: Setting<Seconds>,
     /// Memory for tools and their indexes; the least recently used listings go first
     #[arg(long, value_name = "BYTES", default_value = "256MiB", env = "TOOLSEARCH_CATALOG_CACHE_BYTES")]
     catalog_cache_bytes: Setting<ByteSize>,
@@ -174,6 +178,9 @@ struct CatalogArgs {
     /// Most callers whose listing is remembered
     #[arg(long, value_name = "COUNT", default_value = "100000", env = "TOOLSEARCH_MAX_CALLERS")]
     max_callers: Setting<NonZeroUsize>,
+    /// Most listings under way at once; more wait, for up to --list-timeout
+    #[arg(long, value_name = "COUNT", default_value = "64", env = "TOOLSEARCH_MAX_LISTINGS")]
+    max_listings: Setting<NonZeroUsize>,
     /// Most tools in one listing
     #[arg(long, value_name = "COUNT", default_value = "20000", env = "TOOLSEARCH_MAX_TOOLS")]
     max_tools: Setting<NonZeroUsize>,
@@ -191,6 +198,18 @@ struct ToolArgs {
     /// Tools that count as writes whatever the upstream marks, as globs separated by commas: git__push*,*delete*
     #[arg(long, value_name = "GLOB,…", value_delimiter = ',', env = "TOOLSEARCH_WRITE_TOOLS")]
     write_tools: Vec<String>,
+    /// Let a tool that was a write become a read-only one when the upstream marks it so in a later listing. Without it,
+    /// it stays a write for the callers who knew it as one
+    #[arg(
+        long,
+        value_name = "BOOLEAN",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "false",
+        default_missing_value = "true",
+        env = "TOOLSEARCH_TRUST_HINT_CHANGES"
+    )]
+    trust_hint_changes: Setting<Switch>,
     /// How search understands a query: builtin adds the meaning of words, in many languages, to the words themselves;
     /// none compares words only
     #[arg(long, value_name = "NAME", default_value = "builtin", env = "TOOLSEARCH_EMBEDDER")]
@@ -286,13 +305,16 @@ pub struct ServeConfig {
     pub connect_timeout: Seconds,
     pub catalog_ttl: Seconds,
     pub catalog_max_stale: Seconds,
+    pub catalog_idle: Seconds,
     pub catalog_cache_bytes: ByteSize,
     pub schema_cache_bytes: ByteSize,
     pub max_callers: NonZeroUsize,
+    pub max_listings: NonZeroUsize,
     pub max_tools: NonZeroUsize,
     pub max_pages: NonZeroUsize,
     pub max_listing_bytes: ByteSize,
     pub write_tools: WriteTools,
+    pub trust_hint_changes: bool,
     pub embedder: EmbedderChoice,
     pub model: Option<ModelFolder>,
     pub search_schemas: usize,
@@ -369,13 +391,16 @@ impl ServeArgs {
             connect_timeout: problems.positive("--connect-timeout", network.connect_timeout),
             catalog_ttl: problems.positive("--catalog-ttl", catalog.catalog_ttl),
             catalog_max_stale: problems.take("--catalog-max-stale", catalog.catalog_max_stale),
+            catalog_idle: problems.positive("--catalog-idle", catalog.catalog_idle),
             catalog_cache_bytes: problems.take("--catalog-cache-bytes", catalog.catalog_cache_bytes),
             schema_cache_bytes: problems.take("--schema-cache-bytes", catalog.schema_cache_bytes),
             max_callers: problems.take("--max-callers", catalog.max_callers),
+            max_listings: problems.take("--max-listings", catalog.max_listings),
             max_tools: problems.take("--max-tools", catalog.max_tools),
             max_pages: problems.take("--max-pages", catalog.max_pages),
             max_listing_bytes: problems.take("--max-listing-bytes", catalog.max_listing_bytes),
             write_tools,
+            trust_hint_changes: problems.take("--trust-hint-changes", tools.trust_hint_changes).0,
             embedder: problems.take("--embedder", tools.embedder),
             model,
             search_schemas: problems.take("--search-schemas", tools.search_schemas),

@@ -3,12 +3,16 @@
 use crate::support::{
     FakeMcp, FakeUpstream, Style, TestApp, challenge, listing, reader, rpc_failure, until, writer,
 };
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::advance;
 use toolsearch_proxy::upstream::{Listing, UpstreamError};
 
 const FRESH: Duration = Duration::from_secs(600);
+/// A listing is fresh for up to this much less, so that callers do not list all at once.
+const SPREAD: Duration = Duration::from_secs(60);
 const STALE: Duration = Duration::from_secs(60);
 const TICK: Duration = Duration::from_millis(1);
 
@@ -33,11 +37,11 @@ async fn app_with_old_tools() -> (Arc<FakeUpstream>, TestApp) {
 #[tokio::test(start_paused = true)]
 async fn a_listing_is_fresh_for_ten_minutes_and_stale_after() {
     let (upstream, app) = app_with_old_tools().await;
-    advance(FRESH - TICK).await;
+    advance(FRESH - SPREAD - TICK).await;
     assert_eq!(app.caller("alice").search("mail").await, ["mail__old"]);
     app.settle().await;
     assert_eq!(upstream.listed().len(), 1);
-    advance(TICK).await;
+    advance(SPREAD + TICK).await;
     assert_eq!(app.caller("alice").search("mail").await, ["mail__old"]);
     app.settle().await;
     assert_eq!(upstream.listed().len(), 2);
@@ -83,11 +87,12 @@ async fn c9_a_shorter_ttl_of_the_upstream_counts_and_a_longer_one_does_not() {
         upstream.answers_listing("alice", Ok(Listing { ttl, ..listing(&old()) }));
         let app = TestApp::over(&upstream, &[]);
         app.caller("alice").search("mail").await;
-        advance(Duration::from_secs(fresh_secs) - TICK).await;
+        let spread = Duration::from_secs(fresh_secs) / 10;
+        advance(Duration::from_secs(fresh_secs) - spread - TICK).await;
         app.caller("alice").search("mail").await;
         app.settle().await;
         assert_eq!(upstream.listed().len(), 1, "{ttl_secs}");
-        advance(TICK).await;
+        advance(spread + TICK).await;
         app.caller("alice").search("mail").await;
         app.settle().await;
         assert_eq!(upstream.listed().len(), 2, "{ttl_secs}");
@@ -371,4 +376,113 @@ async fn a_listing_over_the_memory_budget_is_answered_and_not_mixed_up() {
         assert_eq!(app.caller("bob").search("mail").await, ["mail__new"]);
     }
     assert_eq!(upstream.listed().len(), 4);
+}
+
+/// A token that says when it ends.
+fn token_that_lives(time: Duration) -> String {
+    let end = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap() + time;
+    let claims = URL_SAFE_NO_PAD.encode(format!(r#"{{"exp":{}}}"#, end.as_secs_f64()));
+    format!("h.{claims}.s")
+}
+
+#[tokio::test(start_paused = true)]
+async fn f3_t_c13_a_token_s_own_expiry_ends_its_listing_sooner() {
+    let upstream = FakeUpstream::new();
+    let app = TestApp::over(&upstream, &[]);
+    let short = app.caller(&token_that_lives(Duration::from_secs(100)));
+    let long = app.caller(&token_that_lives(Duration::from_secs(100_000)));
+    let over = app.caller(&token_that_lives(Duration::ZERO));
+    for (listings, waits_secs) in [(3, 95), (4, 10), (6, 435)] {
+        for caller in [&short, &long, &over] {
+            caller.search("mail").await;
+        }
+        assert_eq!(upstream.listed().len(), listings);
+        advance(Duration::from_secs(waits_secs)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn t_r4_a_tool_known_as_a_write_stays_one_for_who_knew_it() {
+    let read = |name| reader(name, "Searches mail");
+    for (flags, stays) in [(&[][..], true), (&["--trust-hint-changes"][..], false)] {
+        let upstream = FakeUpstream::new().lists("alice", &[writer("mail__send", "Searches mail")]);
+        let app = TestApp::over(&upstream, flags);
+        let alice = app.caller("alice");
+        alice.search("mail").await;
+        upstream.lists("alice", &[read("mail__send")]).lists("bob", &[read("mail__send")]);
+        for _ in 0..3 {
+            advance(FRESH + STALE).await;
+            let answer = alice.call_read("mail__send", "{}").await;
+            assert_eq!(answer.is_error(), stays, "{flags:?}");
+            let hits = alice.tool("search_tools", r#"{"query":"mail"}"#).await.tool_json();
+            assert_eq!(hits["tools"][0]["readOnly"], !stays, "{flags:?}");
+        }
+        assert!(!app.caller("bob").call_read("mail__send", "{}").await.is_error());
+        let refusal = alice.call_read("mail__send", "{}").await;
+        assert!(!stays || refusal.refusal().contains("call_write_tool"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn f5_an_idle_caller_is_forgotten_with_the_catalogue_and_an_active_one_is_not() {
+    let upstream = FakeUpstream::new().lists("alice", &old()).lists("bob", &new());
+    let app = TestApp::over(&upstream, &["--catalog-idle", "20m"]);
+    let (alice, bob) = (app.caller("alice"), app.caller("bob"));
+    alice.search("mail").await;
+    for _ in 0..5 {
+        bob.search("mail").await;
+        advance(Duration::from_secs(300) - TICK).await;
+        app.catalogs().forget_idle();
+    }
+    assert_eq!(app.catalogs().stats().callers, 1);
+    app.settle().await;
+    let listings = upstream.listed().len();
+    alice.search("mail").await;
+    assert_eq!(upstream.listed().len(), listings + 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn t_x14_listings_wait_for_their_turn_and_not_for_ever() {
+    let upstream = FakeUpstream::new();
+    let app = TestApp::over(&upstream, &["--max-listings", "2", "--list-timeout", "30s"]);
+    upstream.hold_listings(true);
+    let search = |name: &str| {
+        let caller = app.caller(name);
+        tokio::spawn(async move { caller.tool("search_tools", r#"{"query":"mail"}"#).await })
+    };
+    let searches: Vec<_> = (0..5).map(|i| search(&format!("caller{i}"))).collect();
+    until("five misses", || app.catalogs().stats().misses == 5).await;
+    upstream.listings_begun(2).await;
+    advance(Duration::from_secs(29)).await;
+    assert_eq!(upstream.listed().len(), 2);
+    upstream.hold_listings(false);
+    for search in searches {
+        assert!(!search.await.unwrap().is_error());
+    }
+    assert_eq!(upstream.listed().len(), 5);
+
+    upstream.hold_listings(true);
+    let held = ["x", "y"].map(search);
+    upstream.listings_begun(7).await;
+    let refusal = search("z").await.unwrap().refusal();
+    assert!(refusal.contains("too many tool listings"), "{refusal}");
+    upstream.hold_listings(false);
+    for held in held {
+        held.await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn t_x13_tokens_that_the_upstream_refuses_push_nobody_out() {
+    let upstream = FakeUpstream::new().lists("alice", &old());
+    let app = TestApp::over(&upstream, &["--max-callers", "2"]);
+    app.caller("alice").search("mail").await;
+    for i in 0..1_000 {
+        let name = format!("junk{i}");
+        upstream.answers_listing(&name, Err(challenge(401)));
+        assert_eq!(app.caller(&name).tool("search_tools", r#"{"query":"mail"}"#).await.status, 401);
+    }
+    let listings = upstream.listed().len();
+    app.caller("alice").search("mail").await;
+    assert_eq!(upstream.listed().len(), listings);
 }

@@ -77,6 +77,9 @@ pub enum UpstreamError {
     /// The upstream no longer knows the session. Nothing was executed.
     #[error("the upstream had forgotten the session")]
     SessionLost,
+    /// Too many listings are under way for this one to have its turn. Nothing was sent.
+    #[error("too many tool listings were under way")]
+    Busy,
     /// The upstream speaks no version that the proxy speaks.
     #[error("the upstream speaks no protocol version that this proxy speaks")]
     NoCommonVersion,
@@ -103,6 +106,7 @@ impl UpstreamError {
             | Self::NoConnection(_)
             | Self::SessionLost
             | Self::NoCommonVersion
+            | Self::Busy
             | Self::NotSent(_) => true,
             Self::Status(status) => matches!(status, 400 | 404 | 405 | 406 | 413 | 415 | 429),
             Self::Rpc(failure) => {
@@ -204,6 +208,7 @@ impl UpstreamError {
             Self::Listing(_) => "listing",
             Self::SessionLost => "session_lost",
             Self::NoCommonVersion => "no_common_version",
+            Self::Busy => "busy",
             Self::NotSent(error) => error.kind(),
             Self::Rpc(_) => "rpc",
         }
