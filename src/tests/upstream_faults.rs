@@ -2,7 +2,8 @@
 
 use crate::support::{FakeMcp, Recorded, Reply, Style, TestApp, event, message, reader, until};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use tokio::net::TcpListener;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
 
 const RESULT: &str = r#"{"content":[{"type":"text","text":"the answer"}]}"#;
 
@@ -312,4 +313,36 @@ async fn challenges_cross_unchanged_however_many_there_are() {
     let own = "https://gateway.example/.well-known/oauth-protected-resource/mcp/search";
     let bearer = format!("Bearer resource_metadata=\"{own}\", scope=\"a b\"");
     assert_eq!(answer.values("www-authenticate"), [bearer.as_str(), "Basic realm=\"b\""]);
+}
+
+#[tokio::test]
+async fn t_x15_an_upstream_that_refuses_connections_is_left_alone_and_found_again() {
+    let server = FakeMcp::start(Style::Modern, &[reader("mail__find", "Searches mail")]).await;
+    let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = nobody.local_addr().unwrap();
+    drop(nobody);
+    let app = TestApp::at(&format!("http://{address}/mcp"), &[]);
+    let search = async || app.caller("alice").tool("search_tools", r#"{"query":"mail"}"#).await;
+    for _ in 0..10 {
+        let refusal = search().await.refusal();
+        assert!(refusal.contains("the connection was refused"), "{refusal}");
+    }
+    let refusal = search().await.refusal();
+    assert!(refusal.contains("left alone"), "{refusal}");
+
+    let listener = TcpListener::bind(address).await.unwrap();
+    let upstream = server.address();
+    tokio::spawn(async move {
+        while let Ok((mut near, _)) = listener.accept().await {
+            let mut far = TcpStream::connect(upstream).await.unwrap();
+            tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
+        }
+    });
+    let mut tries = 0;
+    while search().await.is_error() {
+        tries += 1;
+        assert!(tries < 50, "it was never tried again");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(tries > 1);
 }

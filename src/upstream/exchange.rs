@@ -1,6 +1,7 @@
 //! One request and its answer: a POST, its headers, and the message that carries our id.
 
 use super::body::Messages;
+use super::breaker::Breaker;
 use super::error::{Challenge, RpcFailure, UpstreamError};
 use super::resume::Resumptions;
 use super::{Listening, wire};
@@ -11,11 +12,15 @@ use http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, WWW_AUT
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
 /// Longest response text of a status code that is relayed as an error.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
+
+/// Why nothing is sent for a while.
+const LEFT_ALONE: &str = "connecting failed again and again, so it is left alone for some seconds";
 
 /// A request that is ready to be sent.
 pub(super) struct Request<'a> {
@@ -46,6 +51,7 @@ pub(super) struct Reply {
 pub(super) struct Wire {
     pub(super) client: reqwest::Client,
     pub(super) url: Url,
+    pub(super) breaker: Arc<Breaker>,
 }
 
 impl Wire {
@@ -128,13 +134,10 @@ impl Wire {
     }
 
     async fn post(&self, headers: HeaderMap, body: String) -> Result<reqwest::Response, UpstreamError> {
-        self.client
-            .post(self.url.clone())
-            .headers(headers)
-            .body(body)
-            .send()
-            .await
-            .map_err(|error| UpstreamError::of_request(&error))
+        let attempt = self.breaker.attempt().ok_or(UpstreamError::NoConnection(LEFT_ALONE))?;
+        let sent = self.client.post(self.url.clone()).headers(headers).body(body).send().await;
+        attempt.end(!sent.as_ref().is_err_and(reqwest::Error::is_connect));
+        sent.map_err(|error| UpstreamError::of_request(&error))
     }
 
     /// Reads messages until the one that answers `id`.

@@ -69,7 +69,7 @@ impl HttpUpstream {
     /// # Errors
     /// When the certificates can't be read.
     pub fn new(options: HttpUpstreamOptions) -> Result<Self, UpstreamSetupError> {
-        let wire = Wire { client: client(&options)?, url: options.url.clone() };
+        let wire = Wire { client: client(&options)?, url: options.url.clone(), breaker: Arc::default() };
         let sessions = Sessions::new(options.callers_max);
         Ok(Self { options, wire, era: EraMemory::default(), sessions, metadata: Metadata::default() })
     }

@@ -10,6 +10,7 @@
 //! Deliberately not here: what a caller may call, which is decided before.
 
 mod body;
+mod breaker;
 mod era;
 mod error;
 mod exchange;
