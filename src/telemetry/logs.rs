@@ -1,10 +1,12 @@
 //! Log setup.
 //!
 //! One line a request at `info`, the rest at `debug`. The HTTP crates below us may print headers, so they stay at
-//! `warn` whatever level is asked for.
+//! `warn` whatever level is asked for. Warnings that come in floods are limited ([`FloodLimit`]).
 
+use super::flood::FloodLimit;
 use std::str::FromStr;
 use tracing::Level;
+use tracing_subscriber::filter::FilterExt;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -43,5 +45,6 @@ pub fn init(format: LogFormat, level: Level) {
             .with_writer(std::io::stderr)
             .boxed(),
     };
-    let _already_set = tracing_subscriber::registry().with(layer.with_filter(filter)).try_init();
+    let _already_set =
+        tracing_subscriber::registry().with(layer.with_filter(filter.and(FloodLimit::default()))).try_init();
 }
