@@ -7,6 +7,7 @@ use crate::dispatch::Dispatcher;
 use crate::embedder::{
     ClientOptions, FetchError, FetchOptions, Manifest, Pins, StaticModel, fetch_model, open_model_folder,
 };
+use crate::mcp::Instance;
 use crate::search::{Embed, Ranker, RankerOptions};
 use crate::server::{self, Admission, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
 use crate::telemetry::Metrics;
@@ -57,8 +58,9 @@ impl App {
     /// # Errors
     /// When the upstream's client can't be built, or the model of the settings can't be used.
     pub fn new(config: &ServeConfig) -> Result<Self, StartError> {
-        let upstream = HttpUpstream::new(upstream_options(config))?;
-        Ok(Self::with_embedder(config, Arc::new(upstream), embedder(config)?))
+        let instance = Instance::random();
+        let upstream = HttpUpstream::new(upstream_options(config, &instance))?;
+        Ok(Self::with_embedder(config, Arc::new(upstream), instance, embedder(config)?))
     }
 
     /// The proxy in front of any upstream. A model that can't be used is left out.
@@ -67,12 +69,13 @@ impl App {
             tracing::error!(%error, "the model can't be used: search compares words only");
             None
         });
-        Self::with_embedder(config, upstream, embedder)
+        Self::with_embedder(config, upstream, Instance::random(), embedder)
     }
 
     fn with_embedder(
         config: &ServeConfig,
         upstream: Arc<dyn Upstream>,
+        instance: Instance,
         embedder: Option<Arc<dyn Embed>>,
     ) -> Self {
         let ranker = Arc::new(Ranker::new(RankerOptions::default(), embedder));
@@ -106,6 +109,7 @@ impl App {
             store,
             admission: Admission::new(config.max_in_flight, config.max_in_flight_per_caller.get()),
             metrics: Metrics::new(),
+            instance,
             salt: Salt::random(),
             is_draining: AtomicBool::new(false),
         };
@@ -247,7 +251,7 @@ pub async fn fetch(config: FetchModelConfig) -> Result<(), FetchError> {
     .await
 }
 
-fn upstream_options(config: &ServeConfig) -> HttpUpstreamOptions {
+fn upstream_options(config: &ServeConfig, instance: &Instance) -> HttpUpstreamOptions {
     HttpUpstreamOptions {
         url: config.upstream.clone(),
         call_timeout: config.upstream_timeout.0,
@@ -258,6 +262,7 @@ fn upstream_options(config: &ServeConfig) -> HttpUpstreamOptions {
         pages_max: config.max_pages.get(),
         tools_max: config.max_tools.get(),
         callers_max: config.max_callers,
+        instance: instance.clone(),
         ca_pem: config.upstream_ca.clone(),
     }
 }

@@ -371,6 +371,7 @@ impl ServeArgs {
         if listen == admin_listen && listen.port() != 0 {
             problems.add("--admin-listen", "must differ from --listen");
         }
+        problems.not_itself(&upstream, listen);
         let model = problems.model(&tools);
         let write_tools = WriteTools::new(&problems.items("--write-tools", tools.write_tools));
         let write_tools = write_tools.unwrap_or_else(|error| {

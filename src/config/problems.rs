@@ -5,6 +5,7 @@ use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, 
 use clap::CommandFactory;
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use url::{Host, Url};
@@ -91,6 +92,23 @@ impl Problems {
             );
         }
         url
+    }
+
+    /// The proxy can't be its own upstream. A longer way round is noticed when a request comes back.
+    pub(super) fn not_itself(&mut self, upstream: &Url, listen: SocketAddr) {
+        let is_here = match upstream.host() {
+            Some(Host::Ipv4(ip)) => IpAddr::V4(ip) == listen.ip(),
+            Some(Host::Ipv6(ip)) => IpAddr::V6(ip) == listen.ip(),
+            _ => false,
+        };
+        let is_local = is_loopback(upstream) && (listen.ip().is_loopback() || listen.ip().is_unspecified());
+        let is_port = upstream.port_or_known_default() == Some(listen.port()) && listen.port() != 0;
+        if is_port && (is_here || is_local) {
+            self.add(
+                "--upstream",
+                "is this proxy's own --listen address: give the URL of the server behind it",
+            );
+        }
     }
 
     /// The URL that clients dial. It becomes the `resource` of a document, which holds no credentials and no fragment.

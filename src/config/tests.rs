@@ -129,3 +129,24 @@ fn every_setting_of_serve_has_a_variable_with_the_name_of_its_flag() {
         assert!(arg.get_help().is_some(), "{flag}");
     }
 }
+
+#[test]
+fn t_r7_the_proxy_is_not_its_own_upstream() {
+    for (upstream, listen, is_itself) in [
+        ("http://127.0.0.1:8080/mcp", "127.0.0.1:8080", true),
+        ("http://localhost:8080/mcp", "127.0.0.1:8080", true),
+        ("http://localhost:8080/mcp", "[::]:8080", true),
+        ("https://10.0.0.7:8080/mcp", "10.0.0.7:8080", true),
+        ("https://10.0.0.8:8080/mcp", "10.0.0.7:8080", false),
+        ("http://localhost:8081/mcp", "127.0.0.1:8080", false),
+        ("https://gateway.example:8080/mcp", "0.0.0.0:8080", false),
+        ("http://localhost:8080/mcp", "10.0.0.7:8080", false),
+    ] {
+        let checked = checked(&["--upstream", upstream, "--listen", listen]);
+        assert_eq!(checked.is_err(), is_itself, "{upstream} {listen}");
+        if let Err(problems) = checked {
+            assert_eq!(problems.len(), 1);
+            assert!(problems[0].contains("own --listen address"), "{problems:?}");
+        }
+    }
+}

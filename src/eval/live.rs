@@ -2,6 +2,7 @@
 
 use super::EvalError;
 use crate::caller::{Caller, Salt};
+use crate::mcp::Instance;
 use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -21,6 +22,7 @@ pub(super) async fn list(url: &Url, token: Option<&str>) -> Result<Vec<Bytes>, E
     }
     let caller = Caller::from_headers(&headers, &Salt::random()).map_err(|error| failed(&error))?;
     let upstream = HttpUpstream::new(HttpUpstreamOptions {
+        instance: Instance::random(),
         url: url.clone(),
         call_timeout: Duration::from_secs(60),
         list_timeout: Duration::from_secs(60),

@@ -9,6 +9,7 @@
 
 mod challenge;
 mod headers;
+mod instance;
 mod json;
 mod jsonrpc;
 mod meta;
@@ -21,6 +22,7 @@ mod version;
 
 pub use challenge::{resource_metadata, with_resource_metadata};
 pub use headers::{HeaderValueError, decode_header_text, encode_header_text, names};
+pub use instance::Instance;
 pub use json::{JsonFault, JsonLimits, check as check_json, json_in_string, minified};
 pub use jsonrpc::{Answer, AnswerError, Message, RpcError, code, error_envelope, parse_answer, present};
 pub use meta::{LOG_LEVELS, RequestMeta, TraceContext, keys};

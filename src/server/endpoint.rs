@@ -160,6 +160,9 @@ fn admit(server: &Server, parts: &Parts) -> Result<(Caller, Place), Rejection> {
     if parts.method != Method::POST {
         return Err(Rejection::Method);
     }
+    if server.instance.has_sent(&parts.headers) {
+        return Err(Rejection::Loop);
+    }
     let has_token = |query: &str| {
         url::form_urlencoded::parse(query.as_bytes())
             .any(|(name, _)| name.eq_ignore_ascii_case("access_token"))

@@ -29,6 +29,7 @@ pub use routes::router;
 use crate::caller::Salt;
 use crate::catalog::{CatalogCache, CatalogStore};
 use crate::dispatch::Dispatcher;
+use crate::mcp::Instance;
 use crate::telemetry::Metrics;
 use crate::upstream::Upstream;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub struct Server {
     pub admission: Arc<Admission>,
     /// Counts requests.
     pub metrics: Metrics,
+    /// The name of this process towards the upstream.
+    pub instance: Instance,
     /// Salts the keys of callers.
     pub salt: Salt,
     /// Set when the process has begun to stop.

@@ -23,6 +23,8 @@ pub(super) enum Rejection {
     NotAcceptable,
     AmbiguousAuthorization,
     TokenInQuery,
+    /// The request was sent by this very process.
+    Loop,
     BodyTooLarge(usize),
     BodyTooSlow,
     BodyCut,
@@ -65,6 +67,12 @@ impl Rejection {
             Self::TokenInQuery => {
                 (StatusCode::BAD_REQUEST, text("send the token in the Authorization header, not in the URL"))
             }
+            Self::Loop => (
+                StatusCode::LOOP_DETECTED,
+                text(
+                    "this request was sent by this proxy itself: the operator's --upstream leads back to it",
+                ),
+            ),
             Self::BodyTooLarge(max) => (
                 StatusCode::PAYLOAD_TOO_LARGE,
                 format!("the body is larger than {max} bytes; the operator can raise --max-request-bytes"),

@@ -134,6 +134,7 @@ fn headers(request: &Recorded) -> String {
         .map(|(name, value)| {
             let value = match name.to_ascii_lowercase().as_str() {
                 "host" | "content-length" => "…",
+                "via" => &value[..value.len() - 16],
                 "user-agent" => &value.replace(env!("CARGO_PKG_VERSION"), "VERSION"),
                 _ => value,
             };
@@ -175,6 +176,7 @@ host: …
 mcp-method: server/discover
 mcp-protocol-version: 2026-07-28
 user-agent: toolsearch-proxy/VERSION
+via: 1.1 toolsearch-proxy-
 "#);
     insta::assert_snapshot!(headers(&requests[2]), @r#"
 POST /mcp
@@ -188,6 +190,7 @@ mcp-method: tools/call
 mcp-name: mail__search
 mcp-protocol-version: 2026-07-28
 user-agent: toolsearch-proxy/VERSION
+via: 1.1 toolsearch-proxy-
 "#);
     assert!(!format!("{requests:?}").contains("canary"));
 }
@@ -209,6 +212,7 @@ content-type: application/json
 host: …
 mcp-protocol-version: 2025-11-25
 user-agent: toolsearch-proxy/VERSION
+via: 1.1 toolsearch-proxy-
 "#);
     insta::assert_snapshot!(headers(&requests[4]), @r#"
 POST /mcp
@@ -221,6 +225,7 @@ host: …
 mcp-protocol-version: 2025-06-18
 mcp-session-id: session-2-of-alice
 user-agent: toolsearch-proxy/VERSION
+via: 1.1 toolsearch-proxy-
 "#);
     assert!(!format!("{requests:?}").contains("canary"));
 }
@@ -438,4 +443,22 @@ async fn c13_a_legacy_upstream_is_told_that_a_call_is_cancelled() {
         ("alice", Some("session-2-of-alice"))
     );
     assert!(cancelled.json().get("id").is_none());
+}
+
+#[tokio::test]
+async fn t_r7_a_request_that_comes_back_goes_no_further() {
+    let server = FakeMcp::start(Style::Modern, &mail()).await;
+    let (app, other) = (TestApp::at(&server.url(), &[]), TestApp::at(&server.url(), &[]));
+    app.caller("alice").search("mail").await;
+    let log = server.log();
+    let via = log[0].header("via").unwrap();
+    assert!(log.iter().all(|request| request.header("via") == Some(via)));
+    server.forget_log();
+    let hops = format!("1.1 nginx, {via}, 1.1 gateway");
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"search_tools","arguments":{"query":"x"}}}"#;
+    let answer = app.caller("bob").post(&[("via", &hops)], call).await;
+    assert_eq!(answer.status, 508);
+    assert!(answer.text().contains("--upstream leads back"), "{}", answer.text());
+    assert!(server.log().is_empty());
+    assert_eq!(other.caller("bob").post(&[("via", &hops)], call).await.status, 200);
 }

@@ -7,10 +7,13 @@ use super::metadata::Metadata;
 use super::session::{Session, Sessions};
 use super::{Listing, ToolCall, Upstream, wire};
 use crate::caller::Caller;
-use crate::mcp::{Era, ProtocolVersion, ResultType, TraceContext, encode_header_text, from_object, names};
+use crate::mcp::{
+    Era, Instance, ProtocolVersion, ResultType, TraceContext, encode_header_text, from_object, names,
+};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
-use http::{HeaderName, HeaderValue};
+use http::header::VIA;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -39,6 +42,8 @@ pub struct HttpUpstreamOptions {
     pub tools_max: usize,
     /// Most callers whose legacy sessions are kept.
     pub callers_max: NonZeroUsize,
+    /// The name of this process, sent with each request.
+    pub instance: Instance,
     /// PEM certificates that replace the built-in roots.
     pub ca_pem: Option<Vec<u8>>,
 }
@@ -444,6 +449,7 @@ fn client(options: &HttpUpstreamOptions) -> Result<reqwest::Client, UpstreamSetu
         // Below the 60 s after which common gateways drop idle connections.
         .pool_idle_timeout(Duration::from_secs(45))
         .tcp_nodelay(true)
+        .default_headers(HeaderMap::from_iter([(VIA, options.instance.via().clone())]))
         .user_agent(concat!("toolsearch-proxy/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(UpstreamSetupError::Client)
