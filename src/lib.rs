@@ -14,6 +14,7 @@
 //! - [`mcp`]: the wire that both hops speak.
 //! - [`caller`]: who asks.
 //! - [`telemetry`]: logs and metrics.
+//! - [`host`]: what the operating system allows the process.
 //! - [`eval`]: how well questions find their tools.
 //! - [`demo`]: a made-up upstream to try it all on.
 //!
@@ -27,6 +28,7 @@ pub mod demo;
 pub mod dispatch;
 pub mod embedder;
 pub mod eval;
+pub mod host;
 pub mod mcp;
 pub mod search;
 pub mod server;

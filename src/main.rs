@@ -1,10 +1,11 @@
 //! The process: parse, check, bind, serve, drain.
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use toolsearch_proxy::app::{self, App, Listeners};
 use toolsearch_proxy::config::{Cli, Command, FetchModelArgs, ServeArgs};
-use toolsearch_proxy::{config, demo, eval, telemetry};
+use toolsearch_proxy::{config, demo, eval, host, telemetry};
 
 /// Settings that can't be used.
 const EXIT_USAGE: u8 = 2;
@@ -15,6 +16,7 @@ fn main() -> ExitCode {
         let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
         eprintln!("toolsearch-proxy: panic at {place}");
     }));
+    host::forbid_core_dumps();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(1, &format!("the runtime can't start: {error}")),
@@ -55,11 +57,16 @@ async fn fetch_model(args: FetchModelArgs) -> ExitCode {
 }
 
 async fn serve(args: ServeArgs) -> ExitCode {
-    let config = match args.check(variables()) {
+    let mut config = match args.check(variables()) {
         Ok(config) => config,
         Err(error) => return fail(EXIT_USAGE, &error.to_string()),
     };
     telemetry::init_logs(config.log_format, config.log_level);
+    let connections = host::connections_allowed(config.max_connections.get());
+    if let Some(fewer) = NonZeroUsize::new(connections).filter(|fewer| *fewer < config.max_connections) {
+        tracing::warn!(connections, "the limit of open files leaves room for fewer than --max-connections");
+        config.max_connections = fewer;
+    }
     let app = match App::new(&config) {
         Ok(app) => app,
         Err(error) => return fail(EXIT_USAGE, &error.to_string()),

@@ -327,3 +327,37 @@ async fn the_demonstration_takes_another_port_where_its_own_is_taken() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(page.contains("rotate a password") && !page.contains(&format!("http://{address}/")), "{page}");
 }
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn t_p4_the_process_leaves_no_core_dump() {
+    use std::os::unix::process::ExitStatusExt;
+    let upstream = upstream().await;
+    let proxy = Proxy::serve_within("ulimit -c unlimited", &upstream.url()).await;
+    let limits = proxy.proc("limits");
+    let core = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(core.split_whitespace().filter(|word| *word == "0").count(), 2, "{core}");
+    proxy.signal("ABRT");
+    let status = proxy.ended().await;
+    assert!(status.signal().is_some() && !status.core_dumped(), "{status:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn t_x18_few_descriptors_mean_fewer_connections_and_the_rest_wait() {
+    let upstream = upstream().await;
+    let proxy = Proxy::serve_within("ulimit -n 64", &upstream.url()).await;
+    assert!(proxy.seen.iter().any(|line| line.contains("fewer than --max-connections")), "{:?}", proxy.seen);
+    let mut idle = Vec::new();
+    for _ in 0..100 {
+        idle.push(Connection::open(proxy.address).await);
+    }
+    let (status, _) = proxy.admin_page("/livez").await;
+    assert!(status.contains("200"), "{status}");
+    drop(idle);
+    let (head, body) = proxy.post("alice", &call("call_read_tool", READ)).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head} {body}");
+    assert_eq!(upstream.received("tools/call", 1).await.len(), 1);
+    proxy.signal("TERM");
+    assert_eq!(proxy.exit().await.0, Some(0));
+}

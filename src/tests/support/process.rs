@@ -3,7 +3,7 @@
 use super::{PATIENCE, exchange};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use tokio::sync::mpsc;
 
 /// A process of the proxy that is killed at the end of the test.
@@ -34,7 +34,25 @@ impl Proxy {
     pub(crate) async fn serve(upstream: &str, flags: &[&str]) -> Self {
         let usual =
             ["serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-        let mut child = command(&[&usual, flags].concat(), &[]).stderr(Stdio::piped()).spawn().unwrap();
+        Self::started(command(&[&usual, flags].concat(), &[])).await
+    }
+
+    /// The same, as a child of a shell that has set limits first, such as `ulimit -n 256`.
+    pub(crate) async fn serve_within(limits: &str, upstream: &str) -> Self {
+        let mut command = Command::new("sh");
+        command.env_clear().stdin(Stdio::null());
+        command.args([
+            "-c",
+            &format!("{limits} && exec \"$0\" \"$@\""),
+            env!("CARGO_BIN_EXE_toolsearch-proxy"),
+        ]);
+        command.args(["serve", "--upstream", upstream]);
+        command.args(["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+        Self::started(command).await
+    }
+
+    async fn started(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = lines_of(child.stderr.take().unwrap());
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut proxy = Self { child, lines, seen: Vec::new(), address: nowhere, admin: nowhere };
@@ -64,6 +82,18 @@ impl Proxy {
     pub(crate) fn signal(&self, name: &str) {
         let kill = format!("kill -{name} {}", self.child.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    /// How a process ends that was sent a signal.
+    pub(crate) async fn ended(mut self) -> ExitStatus {
+        while tokio::time::timeout(PATIENCE, self.lines.recv()).await.expect("the process ends").is_some() {}
+        self.child.wait().unwrap()
+    }
+
+    /// A file of the process under `/proc`.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn proc(&self, file: &str) -> String {
+        std::fs::read_to_string(format!("/proc/{}/{file}", self.child.id())).unwrap()
     }
 
     /// The exit code of a process that ends by itself, and all its lines.
