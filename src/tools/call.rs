@@ -87,10 +87,7 @@ impl Toolbox {
     ) -> Result<Box<RawValue>, Refusal> {
         let mut first_problems: Option<Vec<Violation>> = None;
         for tool in named.tools() {
-            let known = self.schemas.known(tool.digest());
-            let compiles_much = known.is_none()
-                && tool.input_schema().is_some_and(|schema| schema.get().len() > SCHEMA_HEAVY);
-            let outcome = if arguments.get().len() > ARGUMENTS_HEAVY || compiles_much {
+            let outcome = if arguments.get().len() > ARGUMENTS_HEAVY || self.compiles_much(tool) {
                 let (schemas, tool) = (Arc::clone(&self.schemas), Arc::clone(tool));
                 let work = move || {
                     let outcome = check(&schemas, &tool, &arguments);
@@ -116,6 +113,12 @@ impl Toolbox {
         ))
         .with_problems(first_problems.unwrap_or_default())
         .with_schema(tool.input_schema()))
+    }
+
+    /// Whether the tool's schema is one to be compiled off the async threads, and was not yet.
+    pub(super) fn compiles_much(&self, tool: &IndexedTool) -> bool {
+        tool.input_schema().is_some_and(|schema| schema.get().len() > SCHEMA_HEAVY)
+            && self.schemas.known(tool.digest()).is_none()
     }
 
     /// Sends a gated call, and draws the consequences of its failure for the cache.

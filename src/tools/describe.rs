@@ -7,8 +7,9 @@ use super::request::Members;
 use super::text::{ObjectText, shown};
 use super::{Stop, ToolReply, Toolbox, suggest};
 use crate::caller::Caller;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, IndexedTool};
 use serde_json::value::RawValue;
+use std::sync::Arc;
 
 /// Most names of one call.
 const NAMES_MAX: usize = 10;
@@ -43,7 +44,8 @@ impl Toolbox {
             };
             for tool in named.tools() {
                 definitions.push(tool.definition());
-                if let Some(reason) = unchecked_reason(&self.schemas.of(tool)) {
+                let schema = self.schema_of(tool).await;
+                if let Some(reason) = schema.and_then(|schema| unchecked_reason(&schema)) {
                     let mut note = ObjectText::new();
                     note.text("name", name);
                     note.text("reason", &reason);
@@ -60,6 +62,15 @@ impl Toolbox {
             out.list("argumentsNotCheckedHere", &unchecked);
         }
         Ok(ToolReply::Own { text: out.finish(), is_error: definitions.is_empty() })
+    }
+
+    /// The tool's compiled schema; `None` when compiling panicked.
+    async fn schema_of(&self, tool: &Arc<IndexedTool>) -> Option<Arc<ArgumentSchema>> {
+        if !self.compiles_much(tool) {
+            return Some(self.schemas.of(tool));
+        }
+        let (schemas, tool) = (Arc::clone(&self.schemas), Arc::clone(tool));
+        self.heavy.run(move || schemas.of(&tool)).await
     }
 }
 

@@ -5,12 +5,13 @@
 use super::refusal::Refusal;
 use super::request::{Members, cut};
 use super::schema_summary;
-use super::text::{ObjectText, shortened, shown};
+use super::text::{ObjectText, shortened, shown, visible};
 use super::{Stop, ToolOptions, ToolReply, Toolbox};
 use crate::caller::Caller;
 use crate::catalog::Catalog;
 use crate::search::{Hit, Ranker};
 use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -151,7 +152,12 @@ impl Answer<'_> {
         let shown = self.shown.get(tool.name()).copied();
         if shown.is_none() {
             if !tool.description().is_empty() {
-                out.text("description", &shortened(tool.description(), DESCRIPTION_CHARS_MAX));
+                let description = shortened(tool.description(), DESCRIPTION_CHARS_MAX);
+                let description = visible(&description);
+                out.text("description", &description);
+                if matches!(description, Cow::Owned(_)) {
+                    out.flag("hiddenText", true);
+                }
             }
             let is_read_only = self.catalog.named(tool.name()).is_some_and(|named| named.is_read_only());
             out.flag("readOnly", is_read_only);

@@ -1,5 +1,7 @@
 //! Writes compact JSON with raw pieces in it, and cuts text where a reader would.
 
+use std::borrow::Cow;
+
 /// A JSON object under construction. Values that are already JSON go in as they are.
 pub(super) struct ObjectText(String);
 
@@ -120,12 +122,27 @@ pub(super) fn told(message: &str) -> String {
     out
 }
 
+/// Text that a model reads, with everything in it to be seen; borrowed where nothing hid.
+pub(super) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    text.chars().for_each(|c| push_visible(&mut out, c));
+    Cow::Owned(out)
+}
+
 /// A character, escaped where nobody would see it or where it changes how others are seen.
 fn push_visible(out: &mut String, c: char) {
-    let is_hidden = c.is_control()
+    if is_hidden(c) { out.extend(c.escape_unicode()) } else { out.push(c) }
+}
+
+/// Controls, marks without width, and what turns the direction of writing. Joiners are needed: Persian, Hindi and emoji
+/// are written with them.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
         || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-    if is_hidden { out.extend(c.escape_unicode()) } else { out.push(c) }
+        || matches!(c, '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
 /// The index behind the last full stop of the text.
@@ -158,6 +175,14 @@ mod tests {
         for message in ["x", "\u{1b}", "ž"].map(|part| part.repeat(3_000_000)) {
             let told = told(&message);
             assert!(told.len() <= MESSAGE_BYTES_MAX && told.ends_with('…'), "{}", told.len());
+        }
+    }
+
+    #[test]
+    fn t_d2_hidden_characters_are_shown_and_joiners_stay() {
+        assert_eq!(visible("a\u{e0041}\u{200b}b\u{202e}"), "a\\u{e0041}\\u{200b}b\\u{202e}");
+        for plain in ["Žiūri 👩\u{200d}💻", "می\u{200c}خواهم", "一句话"] {
+            assert!(matches!(visible(plain), Cow::Borrowed(_)), "{plain}");
         }
     }
 
