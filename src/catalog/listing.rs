@@ -1,5 +1,6 @@
 //! [`Catalog`]: one listing's tools with their index.
 
+use super::lookalikes::Lookalikes;
 use super::tool::IndexedTool;
 use crate::search::Index;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ struct Listed {
     index: Index,
     instructions: Option<Box<str>>,
     left_out: usize,
+    lookalikes: Lookalikes,
     weight: Weight,
 }
 
@@ -68,10 +70,12 @@ impl Catalog {
         let count = u32::try_from(tools.len()).expect("a listing has fewer tools than 2^32");
         let mut by_name: Vec<u32> = (0..count).collect();
         by_name.sort_by_key(|&index| tools[index as usize].name());
+        let lookalikes = Lookalikes::among(tools.iter().map(|tool| tool.name()));
         let bytes = size_of::<Self>()
             + size_of::<Listed>()
             + tools.len() * (size_of::<Arc<IndexedTool>>() + size_of::<u32>())
             + index.heap_bytes()
+            + lookalikes.heap_bytes()
             + instructions.as_ref().map_or(0, String::len);
         let listed = Listed {
             tools: tools.into(),
@@ -79,6 +83,7 @@ impl Catalog {
             index,
             instructions: instructions.map(String::into_boxed_str),
             left_out,
+            lookalikes,
             weight: Weight::of(bytes, counter),
         };
         Self { listed: Arc::new(listed), held_writes: Arc::default() }
@@ -198,10 +203,12 @@ impl<'a> Named<'a> {
         self.first().name()
     }
 
-    /// Whether every definition of the name is read-only, and it was no write before: a name listed both ways is a
-    /// write.
+    /// Whether every definition of the name is read-only, and nothing speaks against it: a name listed both ways is a
+    /// write, and so is one that was a write before or that looks like another.
     pub fn is_read_only(self) -> bool {
-        self.tools().all(|tool| tool.is_read_only()) && !self.is_held_as_write()
+        self.tools().all(|tool| tool.is_read_only())
+            && !self.is_held_as_write()
+            && !self.catalog.listed.lookalikes.contains(self.name())
     }
 
     /// Whether the name is a write only since this caller knew it as one.

@@ -12,6 +12,7 @@
 mod cache;
 mod document;
 mod listing;
+mod lookalikes;
 mod store;
 mod tool;
 

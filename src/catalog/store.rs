@@ -358,6 +358,14 @@ mod tests {
     }
 
     #[test]
+    fn t_r5_two_names_that_look_alike_are_both_writes() {
+        let store = store(usize::MAX);
+        let listing = hinted(&[("git__log", true), ("g\u{456}t__log", true), ("git__pull", true)]);
+        let (_, catalog) = store.intern(&listing, None);
+        assert_eq!(reads(&catalog), ["git__pull"]);
+    }
+
+    #[test]
     fn t_r4_the_operator_may_trust_changed_hints() {
         let mut store = store(usize::MAX);
         store.options.trust_hint_changes = true;
