@@ -15,6 +15,7 @@ use crate::tools::{ToolOptions, Toolbox};
 use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream, UpstreamSetupError};
 use std::future::Future;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -29,6 +30,16 @@ const HOUSEKEEPING: Duration = Duration::from_secs(5);
 pub struct App {
     server: Arc<Server>,
     serve_options: ServeOptions,
+    drain_delay: Duration,
+}
+
+/// Why the process is to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Somebody sends other requests elsewhere, and needs a moment for it.
+    Terminated,
+    /// A person waits.
+    Interrupted,
 }
 
 /// The proxy can't start.
@@ -115,11 +126,14 @@ impl App {
         };
         let serve_options = ServeOptions {
             connections_max: config.max_connections.get(),
+            connections_per_address_max: config
+                .max_connections_per_address
+                .map_or(usize::MAX, NonZeroUsize::get),
             header_timeout: config.header_timeout.0,
             write_timeout: config.write_timeout.0,
             drain_timeout: config.drain_timeout.0,
         };
-        Self { server: Arc::new(server), serve_options }
+        Self { server: Arc::new(server), serve_options, drain_delay: config.drain_delay.0 }
     }
 
     /// The routes, for tests that need no socket.
@@ -133,9 +147,10 @@ impl App {
     }
 
     /// Serves both ports until `shutdown` completes and the requests in flight are done, the operator's port to the end.
+    /// Once terminated, requests are taken for a while more, and each connection ends with its answer.
     ///
     /// Returns whether all requests finished in time.
-    pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = ()>) -> bool {
+    pub async fn serve(self, listeners: Listeners, shutdown: impl Future<Output = Stop>) -> bool {
         let (stop_admin, mut admin_stopped) = watch::channel(());
         let admin_router = server::admin_router(Arc::clone(&self.server));
         let admin =
@@ -146,10 +161,15 @@ impl App {
         let draining = Arc::clone(&self.server);
         let drain_until = Arc::new(OnceLock::new());
         let (deadline, drain_timeout) = (Arc::clone(&drain_until), self.serve_options.drain_timeout);
+        let delay = self.drain_delay;
         let shutdown = async move {
-            shutdown.await;
-            deadline.get_or_init(|| Instant::now() + drain_timeout);
+            let why = shutdown.await;
             draining.is_draining.store(true, Ordering::Relaxed);
+            if why == Stop::Terminated && !delay.is_zero() {
+                tracing::info!("stopping: requests are taken for --drain-delay more");
+                tokio::time::sleep(delay).await;
+            }
+            deadline.get_or_init(|| Instant::now() + drain_timeout);
             tracing::info!("stopping: requests in flight may finish");
         };
         let router = server::router(Arc::clone(&self.server));

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
-use toolsearch_proxy::app::{self, App, Listeners};
+use toolsearch_proxy::app::{self, App, Listeners, Stop};
 use toolsearch_proxy::config::{Cli, Command, FetchModelArgs, ServeArgs};
 use toolsearch_proxy::{config, demo, eval, host, telemetry};
 
@@ -85,16 +85,16 @@ async fn serve(args: ServeArgs) -> ExitCode {
 }
 
 /// Completes at the first SIGTERM or Ctrl-C; a second one ends the process at once.
-async fn stop_signal() {
+async fn stop_signal() -> Stop {
     let (Ok(mut terminate), Ok(mut interrupt)) =
         (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
     else {
         return std::future::pending().await;
     };
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    let why = tokio::select! {
+        _ = terminate.recv() => Stop::Terminated,
+        _ = interrupt.recv() => Stop::Interrupted,
+    };
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => {}
@@ -102,6 +102,7 @@ async fn stop_signal() {
         }
         std::process::exit(1);
     });
+    why
 }
 
 fn fail(code: u8, problems: &str) -> ExitCode {

@@ -258,6 +258,10 @@ struct LimitArgs {
     /// Most open connections of clients; more wait
     #[arg(long, value_name = "COUNT", default_value = "2048", env = "TOOLSEARCH_MAX_CONNECTIONS")]
     max_connections: Setting<NonZeroUsize>,
+    /// Most open connections of one address; one more is closed at once. 0 sets no limit: behind a gateway all come from
+    /// one address
+    #[arg(long, value_name = "COUNT", default_value = "0", env = "TOOLSEARCH_MAX_CONNECTIONS_PER_ADDRESS")]
+    max_connections_per_address: Setting<usize>,
     /// Most requests in flight; more get 503 at once
     #[arg(long, value_name = "COUNT", default_value = "512", env = "TOOLSEARCH_MAX_IN_FLIGHT")]
     max_in_flight: Setting<NonZeroU16>,
@@ -273,7 +277,11 @@ struct LimitArgs {
     /// Longest time that a client takes no bytes of its answer
     #[arg(long, value_name = "TIME", default_value = "30s", env = "TOOLSEARCH_WRITE_TIMEOUT")]
     write_timeout: Setting<Seconds>,
-    /// How long requests in flight may go on after SIGTERM
+    /// How long new requests are still taken after SIGTERM, while /readyz says that this process stops, so that a balancer
+    /// can turn to others. Ctrl-C does not wait
+    #[arg(long, value_name = "TIME", default_value = "5s", env = "TOOLSEARCH_DRAIN_DELAY")]
+    drain_delay: Setting<Seconds>,
+    /// How long requests in flight may go on after that
     #[arg(long, value_name = "TIME", default_value = "10s", env = "TOOLSEARCH_DRAIN_TIMEOUT")]
     drain_timeout: Setting<Seconds>,
 }
@@ -324,11 +332,13 @@ pub struct ServeConfig {
     pub max_request_bytes: ByteSize,
     pub max_response_bytes: ByteSize,
     pub max_connections: NonZeroUsize,
+    pub max_connections_per_address: Option<NonZeroUsize>,
     pub max_in_flight: u32,
     pub max_in_flight_per_caller: NonZeroUsize,
     pub header_timeout: Seconds,
     pub body_timeout: Seconds,
     pub write_timeout: Seconds,
+    pub drain_delay: Seconds,
     pub drain_timeout: Seconds,
     pub log_format: LogFormat,
     pub log_level: tracing::Level,
@@ -411,12 +421,16 @@ impl ServeArgs {
             max_request_bytes: problems.take("--max-request-bytes", limits.max_request_bytes),
             max_response_bytes: problems.take("--max-response-bytes", limits.max_response_bytes),
             max_connections: problems.connections(limits.max_connections),
+            max_connections_per_address: NonZeroUsize::new(
+                problems.take("--max-connections-per-address", limits.max_connections_per_address),
+            ),
             max_in_flight: problems.take("--max-in-flight", limits.max_in_flight).get().into(),
             max_in_flight_per_caller: problems
                 .take("--max-in-flight-per-caller", limits.max_in_flight_per_caller),
             header_timeout: problems.positive("--header-timeout", limits.header_timeout),
             body_timeout: problems.positive("--body-timeout", limits.body_timeout),
             write_timeout: problems.positive("--write-timeout", limits.write_timeout),
+            drain_delay: problems.take("--drain-delay", limits.drain_delay),
             drain_timeout: problems.take("--drain-timeout", limits.drain_timeout),
             log_format: problems.take("--log-format", logs.log_format),
             log_level: problems.take("--log-level", logs.log_level),

@@ -5,7 +5,7 @@
 
 mod upstream;
 
-use crate::app::{App, Listeners, StartError};
+use crate::app::{App, Listeners, StartError, Stop};
 use crate::config::{Cli, Command, ConfigError, DemoArgs, ServeConfig};
 use clap::Parser;
 use serde_json::{Value, json};
@@ -39,7 +39,7 @@ pub enum DemoError {
 ///
 /// # Errors
 /// When a port can't be had or the first search gets no answer.
-pub async fn run(args: DemoArgs, stop: impl Future<Output = ()>) -> Result<(), DemoError> {
+pub async fn run(args: DemoArgs, stop: impl Future<Output = Stop>) -> Result<(), DemoError> {
     let upstream = TcpListener::bind("127.0.0.1:0").await?;
     let upstream_url = format!("http://{}/mcp", upstream.local_addr()?);
     tokio::spawn(crate::server::serve(

@@ -2,6 +2,7 @@
 //!
 //! axum's own loop has no timer, so a client that sends half a header would hold its connection for ever.
 
+use super::addresses::{Addresses, Counted};
 use super::hangup::{self, EndCancels, Watched};
 use axum::Router;
 use axum::body::Body;
@@ -12,6 +13,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use std::convert::Infallible;
 use std::future::Future;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
@@ -24,6 +26,8 @@ use tower::ServiceExt;
 pub struct ServeOptions {
     /// Most open connections; more wait to be accepted.
     pub connections_max: usize,
+    /// Most of them from one address; one more is closed at once.
+    pub connections_per_address_max: usize,
     /// How long the headers of a request may take.
     pub header_timeout: Duration,
     /// How long a client may take no bytes of its answer.
@@ -37,6 +41,7 @@ impl ServeOptions {
     pub fn small() -> Self {
         Self {
             connections_max: 64,
+            connections_per_address_max: usize::MAX,
             header_timeout: Duration::from_secs(60),
             write_timeout: Duration::from_secs(30),
             drain_timeout: Duration::from_secs(1),
@@ -54,26 +59,34 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) -> bool {
     let permits = Arc::new(Semaphore::new(options.connections_max));
+    let addresses = Arc::new(Addresses::default());
     let graceful = GracefulShutdown::new();
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
-        let (stream, permit) = tokio::select! {
+        let (stream, address, permit) = tokio::select! {
             biased;
             () = &mut shutdown => break,
             accepted = accept(&listener, &permits) => accepted,
         };
-        connect(stream, permit, router.clone(), options, &graceful);
+        let Some(counted) = addresses.count(address, options.connections_per_address_max) else {
+            tracing::warn!("an address has as many connections as --max-connections-per-address allows");
+            continue;
+        };
+        connect(stream, (permit, counted), router.clone(), options, &graceful);
     }
     drop(listener);
     tokio::time::timeout(options.drain_timeout, graceful.shutdown()).await.is_ok()
 }
 
 /// The next connection, once there is room for it.
-async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> (TcpStream, IpAddr, OwnedSemaphorePermit) {
     let permit = Arc::clone(permits).acquire_owned().await.expect("the semaphore is never closed");
     loop {
         match listener.accept().await {
-            Ok((stream, _peer)) => return (stream, permit),
+            Ok((stream, peer)) => return (stream, peer.ip(), permit),
             Err(error) => {
                 // Out of file descriptors, or a peer that is gone: neither gets better by trying at once.
                 tracing::warn!(kind = %error.kind(), "a connection could not be accepted");
@@ -85,7 +98,7 @@ async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream,
 
 fn connect(
     stream: TcpStream,
-    permit: OwnedSemaphorePermit,
+    place: (OwnedSemaphorePermit, Counted),
     router: Router,
     options: ServeOptions,
     graceful: &GracefulShutdown,
@@ -121,6 +134,6 @@ fn connect(
             // With the connection goes its request, unanswered.
             () = cancelled => {}
         }
-        drop(permit);
+        drop(place);
     });
 }

@@ -6,6 +6,7 @@
 //!
 //! Deliberately not here: methods and tools, which `dispatch` and `tools` know.
 
+mod addresses;
 mod admin;
 mod admission;
 mod cors;

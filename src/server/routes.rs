@@ -4,9 +4,14 @@ use super::cors::cors;
 use super::resource::{self, WELL_KNOWN};
 use super::{Server, endpoint};
 use axum::Router;
-use axum::middleware::from_fn_with_state;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
 use axum::routing::{any, get};
+use http::HeaderValue;
+use http::header::CONNECTION;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Where the MCP endpoint is; all three are the same.
 const ENDPOINTS: [&str; 3] = ["/mcp/search", "/mcp", "/"];
@@ -16,10 +21,20 @@ pub(super) fn is_endpoint(path: &str) -> bool {
     ENDPOINTS.contains(&path)
 }
 
+/// While the process stops, each answer ends its connection: the client's next one is to another process.
+async fn close_while_draining(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if server.is_draining.load(Ordering::Relaxed) {
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
 /// The MCP endpoint at its three paths, and the metadata that a login needs; everything else is a 404 without a body.
 pub fn router(server: Arc<Server>) -> Router {
     let endpoints =
         ENDPOINTS.into_iter().fold(Router::new(), |router, path| router.route(path, any(endpoint::endpoint)));
+    let endpoints = endpoints.layer(from_fn_with_state(Arc::clone(&server), close_while_draining));
     let router = endpoints
         .route(WELL_KNOWN, get(resource::root_metadata))
         .route(&format!("{WELL_KNOWN}/{{*path}}"), get(resource::path_metadata));

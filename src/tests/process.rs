@@ -361,3 +361,38 @@ async fn t_x18_few_descriptors_mean_fewer_connections_and_the_rest_wait() {
     proxy.signal("TERM");
     assert_eq!(proxy.exit().await.0, Some(0));
 }
+
+#[tokio::test]
+async fn t_h13_new_requests_are_taken_while_a_balancer_turns_away_and_each_ends_its_connection() {
+    let upstream = upstream().await;
+    let mut proxy = Proxy::serve(&upstream.url(), &["--drain-delay", "2s"]).await;
+    let mut kept = Connection::open(proxy.address).await;
+    kept.write(request("alice", &call("call_read_tool", READ))).await;
+    assert!(!kept.response().await.0.to_lowercase().contains("connection: close"));
+    proxy.signal("TERM");
+    proxy.line_with("--drain-delay").await;
+    assert!(proxy.admin_page("/readyz").await.0.contains("503"));
+    let (head, _) = proxy.post("alice", &call("call_read_tool", READ)).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    kept.write(request("alice", &call("call_read_tool", READ))).await;
+    let (head, _) = kept.response().await;
+    assert!(head.starts_with("HTTP/1.1 200") && head.to_lowercase().contains("connection: close"), "{head}");
+    proxy.line_with("requests in flight may finish").await;
+    refuses(proxy.address).await;
+    assert_eq!(proxy.exit().await.0, Some(0));
+}
+
+#[tokio::test]
+async fn t_x9_one_more_connection_than_an_address_may_have_is_closed() {
+    let upstream = upstream().await;
+    let mut proxy = Proxy::serve(&upstream.url(), &["--max-connections-per-address", "2"]).await;
+    let mut first = Connection::open(proxy.address).await;
+    let _second = Connection::open(proxy.address).await;
+    first.write(request("alice", &call("call_read_tool", READ))).await;
+    assert!(first.response().await.0.starts_with("HTTP/1.1 200"));
+    assert_eq!(Connection::open(proxy.address).await.read_to_end().await, "");
+    proxy.line_with("--max-connections-per-address").await;
+    drop(first);
+    let (head, _) = proxy.post("alice", &call("call_read_tool", READ)).await;
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+}

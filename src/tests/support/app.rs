@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use toolsearch_proxy::app::{App, Listeners};
+use toolsearch_proxy::app::{App, Listeners, Stop};
 use toolsearch_proxy::catalog::CatalogCache;
 use toolsearch_proxy::config::{Cli, Command, ServeConfig};
 use tower::ServiceExt;
@@ -294,6 +294,7 @@ impl Served {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(app.serve(listeners, async move {
             let _stopped = stopped.await;
+            Stop::Interrupted
         }));
         Self { address, stop, task }
     }

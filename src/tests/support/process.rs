@@ -34,7 +34,9 @@ impl Proxy {
     pub(crate) async fn serve(upstream: &str, flags: &[&str]) -> Self {
         let usual =
             ["serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
-        Self::started(command(&[&usual, flags].concat(), &[])).await
+        // Most tests stop the process, and do not want to wait for anything else.
+        let at_once = if flags.contains(&"--drain-delay") { &[][..] } else { &["--drain-delay", "0s"] };
+        Self::started(command(&[&usual, flags, at_once].concat(), &[])).await
     }
 
     /// The same, as a child of a shell that has set limits first, such as `ulimit -n 256`.
