@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 use tracing::callsite::Identifier;
 use tracing::{Event, Level, Metadata};
 use tracing_subscriber::layer::{Context, Filter};
