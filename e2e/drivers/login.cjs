@@ -25,6 +25,14 @@ class Provider {
     token_endpoint_auth_method: 'none',
   };
   kept = {};
+  // `clientId` and `clientSecret` where a person registered the client, `clientMetadataUrl` where it is known by a document.
+  constructor({ clientId, clientSecret, clientMetadataUrl }) {
+    if (clientId !== undefined) {
+      this.kept.client = { client_id: clientId, client_secret: clientSecret };
+      this.clientMetadata.token_endpoint_auth_method = 'client_secret_basic';
+    }
+    this.clientMetadataUrl = clientMetadataUrl;
+  }
   state() {
     return (this.kept.state = randomUUID());
   }
@@ -65,24 +73,28 @@ class Provider {
   }
 }
 
-// The SDK stops where a browser would open. With the code that came back, the caller tries again.
-async function throughLogin(connection, attempt) {
-  try {
-    return await attempt();
-  } catch (error) {
-    const { cameBack } = connection.provider;
-    if (!(error instanceof UnauthorizedError) || cameBack === undefined) {
-      throw error;
+// The SDK stops where a browser would open. With the code that came back, the caller tries again, as often as it is told to.
+async function throughLogin(connection, attempt, logins = 1) {
+  for (; ; logins--) {
+    try {
+      return await attempt();
+    } catch (error) {
+      const { provider, transport } = connection;
+      const { cameBack } = provider;
+      if (!(error instanceof UnauthorizedError) || cameBack === undefined || logins === 0) {
+        throw error;
+      }
+      provider.cameBack = undefined;
+      await transport.finishAuth(cameBack);
+      // The next challenge may lead to another authorization server.
+      provider.kept.discovered = undefined;
     }
-    connection.provider.cameBack = undefined;
-    await connection.transport.finishAuth(cameBack);
-    return attempt();
   }
 }
 
 const orders = {
-  async connect({ as, url, mode }) {
-    const connection = { provider: new Provider() };
+  async connect({ as, url, mode, logins, ...known }) {
+    const connection = { provider: new Provider(known) };
     await throughLogin(connection, async () => {
       // A transport that was refused cannot be started again.
       connection.transport = new StreamableHTTPClientTransport(new URL(url), { authProvider: connection.provider });
@@ -91,7 +103,7 @@ const orders = {
         mode === 'legacy' ? {} : { versionNegotiation: { mode: mode === 'auto' ? mode : { pin: mode } } },
       );
       await connection.client.connect(connection.transport);
-    });
+    }, logins);
     connections.set(as, connection);
     return { protocolVersion: connection.client.getNegotiatedProtocolVersion() };
   },

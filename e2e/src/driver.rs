@@ -50,6 +50,21 @@ impl Driver {
         self.order(&order)
     }
 
+    /// Opens a connection that logs in by itself, with what the client is known by beforehand.
+    pub fn connect_by_login(
+        &mut self,
+        name: &str,
+        url: &str,
+        mode: &str,
+        known: &Value,
+    ) -> Result<Value, Value> {
+        let mut order = known.clone();
+        for (key, value) in [("order", "connect"), ("as", name), ("url", url), ("mode", mode)] {
+            order[key] = json!(value);
+        }
+        self.order(&order)
+    }
+
     /// All tools a connection lists.
     pub fn list(&mut self, name: &str) -> Result<Vec<Value>, String> {
         match self.order(&json!({"order": "list", "as": name})) {

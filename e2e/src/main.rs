@@ -25,6 +25,7 @@ mod proxy;
 mod report;
 mod shim;
 mod steered;
+mod steered_login;
 mod suite;
 mod upstream;
 mod wire;

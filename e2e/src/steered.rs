@@ -15,6 +15,7 @@ use crate::checks::{Checked, answer, ensure, names, refusal};
 use crate::plain::{LEGACY, Wire, parsed};
 use crate::process::Reaper;
 use crate::proxy::Proxy;
+use crate::steered_login;
 
 /// What the scenario's server lists beside one tool that is sound.
 const UNSOUND_TOOLS: [&str; 10] = [
@@ -38,6 +39,17 @@ pub fn run(upstream_url: &str) -> Checked {
     let is_modern = told("MCP_CONFORMANCE_PROTOCOL_VERSION")?.as_str() > LEGACY;
     let reaper = Reaper::start()?;
     end_with_the_suite();
+    if scenario.starts_with("auth/") {
+        let home = told("E2E_HOME")?;
+        return steered_login::run(
+            &reaper,
+            Path::new(&home),
+            Path::new(&proxy),
+            upstream_url,
+            &scenario,
+            is_modern,
+        );
+    }
     let client = Steered::start(&reaper, Path::new(&proxy), upstream_url, is_modern)?;
     match scenario.as_str() {
         "initialize" | "request-metadata" => client.looks_around(),
@@ -47,6 +59,7 @@ pub fn run(upstream_url: &str) -> Checked {
         "json-schema-ref-no-deref" => client.calls_with_a_foreign_reference(),
         "json-schema-2020-12-preservation" => client.gives_the_schema_back(),
         "sep-2322-client-request-state" => client.answers_questions(),
+        "sse-retry" => client.calls_each(&["test_reconnection"]),
         "tools_call" => client.adds_numbers(),
         other => Err(format!("nothing is known of the scenario {other}")),
     }
