@@ -340,16 +340,23 @@ async fn a_call_that_the_upstream_finds_invalid_makes_it_list_again_but_not_righ
 
 #[tokio::test(start_paused = true)]
 async fn a_name_that_the_listing_lacks_makes_it_list_again_after_a_minute() {
-    for (waits_secs, listings) in [(59, 1), (60, 2)] {
-        let (upstream, app) = app_with_old_tools().await;
-        advance(Duration::from_secs(waits_secs)).await;
-        upstream.lists("alice", &new());
-        let alice = app.caller("alice");
-        assert!(alice.call_read("mail__new", "{}").await.is_error());
-        app.settle().await;
-        alice.describe_answer(&["nothing_like_it"]).await;
-        app.settle().await;
-        assert_eq!(upstream.listed().len(), listings, "after {waits_secs} s");
+    for (calls, describes) in [(true, false), (false, true), (true, true)] {
+        for (waits_secs, listings) in [(59, 1), (60, 2)] {
+            let (upstream, app) = app_with_old_tools().await;
+            advance(Duration::from_secs(waits_secs)).await;
+            upstream.lists("alice", &new());
+            let alice = app.caller("alice");
+            if calls {
+                assert!(alice.call_read("mail__new", "{}").await.is_error());
+                app.settle().await;
+            }
+            if describes {
+                alice.describe_answer(&["nothing_like_it"]).await;
+                app.settle().await;
+            }
+            let listed = upstream.listed().len();
+            assert_eq!(listed, listings, "after {waits_secs} s, calls: {calls}, describes: {describes}");
+        }
     }
 }
 
