@@ -147,6 +147,28 @@ async fn c2_a_call_that_may_have_been_executed_is_not_made_in_the_other_era() {
 }
 
 #[tokio::test]
+async fn c2_an_answer_that_says_nothing_of_the_call_is_no_reason_to_make_it_again() {
+    let changed = Arc::new(AtomicU8::new(0));
+    let seen = Arc::clone(&changed);
+    let server = FakeMcp::scripted(Style::Legacy, &mail(), move |request| {
+        let is_changed = seen.load(Ordering::SeqCst) == 1;
+        is_changed.then(|| match request.method().as_str() {
+            "server/discover" => Reply::result(request, &discovery(&["2026-07-28"])),
+            _ => Reply::http(200, "Content-Type: text/html\r\n", "<html>Welcome</html>"),
+        })
+    })
+    .await;
+    let app = TestApp::at(&server.url(), &[]);
+    let alice = app.caller("alice");
+    assert!(!alice.call_write("mail__search", "{}").await.is_error());
+    changed.store(1, Ordering::SeqCst);
+    server.forget_log();
+    let refusal = alice.call_write("mail__search", "{}").await.refusal();
+    assert!(refusal.contains("not known whether the call was executed"), "{refusal}");
+    assert_eq!(server.methods(), ["tools/call"]);
+}
+
+#[tokio::test]
 async fn c2_the_model_is_not_blamed_where_the_era_can_not_be_found_again() {
     let changed = Arc::new(AtomicU8::new(0));
     let seen = Arc::clone(&changed);
