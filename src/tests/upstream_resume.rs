@@ -26,6 +26,11 @@ async fn in_parts(style: Style, streams: &'static [&'static str], flags: &[&str]
             "json" => Reply::json(200, &message(&call, RESULT)),
             "close" => Reply::raw("").then_close(),
             "hang" => Reply::hang(),
+            // The length that was promised does not come.
+            "broken" => Reply::raw(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 999\r\n\r\nid: 1\nretry: 1\n\ndata: {",
+            )
+            .then_close(),
             stream => Reply::sse(&stream.replace("ANSWER", &event(&message(&call, RESULT))), 7),
         })
     })
@@ -64,6 +69,14 @@ async fn c7_a_stream_that_ended_on_purpose_is_asked_for_the_rest_after_the_serve
         );
         assert_eq!((request.target.as_str(), request.body.as_str()), ("/mcp", ""));
     }
+}
+
+#[tokio::test]
+async fn c7_a_connection_that_broke_after_an_event_id_is_come_back_to() {
+    let (server, app) = in_parts(Style::LegacySessions, &["broken", "ANSWER"], &[]).await;
+    assert_eq!(app.caller("alice").call_write("ask", "{}").await.tool_text(), "the answer");
+    assert_eq!(resumptions(&server)[0].header("last-event-id"), Some("1"));
+    assert_eq!(server.requests("tools/call").len(), 1);
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! `call_read_tool` and `call_write_tool`: one call, gated, sent at most once, its result unchanged.
+//! `call_read_tool` and `call_write_tool`: one call, gated, executed at most once, its result unchanged.
 
 use super::arguments::Violation;
 use super::describe::NEAREST_MAX;
