@@ -2,7 +2,7 @@
 //!
 //! In reading order:
 //!
-//! - [`config`]: every flag and variable.
+//! - [`config`]: every flag, variable and key of a settings file.
 //! - [`app`]: the only place where the parts are put together.
 //! - [`server`]: HTTP in, and the one place where an answer becomes a response.
 //! - [`dispatch`]: one JSON-RPC request and its caller in, one reply out.
@@ -16,6 +16,7 @@
 //! - [`telemetry`]: logs and metrics.
 //! - [`host`]: what the operating system allows the process.
 //! - [`eval`]: how well questions find their tools.
+//! - [`healthcheck`]: asks a running proxy whether it takes requests.
 //! - [`demo`]: a made-up upstream to try it all on.
 //!
 //! `ARCHITECTURE.md` follows a request through them.
@@ -28,6 +29,7 @@ pub mod demo;
 pub mod dispatch;
 pub mod embedder;
 pub mod eval;
+pub mod healthcheck;
 pub mod host;
 pub mod mcp;
 pub mod search;

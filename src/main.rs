@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use toolsearch_proxy::app::{self, App, Listeners, Stop};
-use toolsearch_proxy::config::{Cli, Command, FetchModelArgs, ServeArgs};
-use toolsearch_proxy::{config, demo, eval, host, telemetry};
+use toolsearch_proxy::config::{Cli, Command, ConfigCommand, FetchModelArgs, HealthcheckArgs, ServeArgs};
+use toolsearch_proxy::{config, demo, eval, healthcheck, host, telemetry};
 
 /// Settings that can't be used.
 const EXIT_USAGE: u8 = 2;
@@ -35,6 +35,8 @@ fn main() -> ExitCode {
             Err(error) => fail(1, &error.to_string()),
         },
         Command::FetchModel(args) => runtime.block_on(fetch_model(*args)),
+        Command::Config { command: ConfigCommand::Check(args) } => check(*args),
+        Command::Healthcheck(args) => runtime.block_on(ask(args)),
     };
     // Work that was cut off at the deadline is not waited for.
     runtime.shutdown_background();
@@ -53,6 +55,28 @@ async fn fetch_model(args: FetchModelArgs) -> ExitCode {
     match app::fetch(config).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(error.exit_code(), &error.to_string()),
+    }
+}
+
+fn check(args: ServeArgs) -> ExitCode {
+    let file = args.as_file();
+    match args.check(variables()) {
+        Ok(_) => {
+            print!("{file}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(EXIT_USAGE, &error.to_string()),
+    }
+}
+
+async fn ask(args: HealthcheckArgs) -> ExitCode {
+    let config = match args.check(variables()) {
+        Ok(config) => config,
+        Err(error) => return fail(EXIT_USAGE, &error.to_string()),
+    };
+    match healthcheck::run(&config).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(1, &error.to_string()),
     }
 }
 

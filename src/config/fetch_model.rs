@@ -1,6 +1,7 @@
 //! The settings of `fetch-model`.
 
-use super::problems::{Problems, is_loopback, unknown_variables};
+use super::origin::Settings;
+use super::problems::{Problems, is_loopback};
 use super::{ConfigError, Seconds, Setting};
 use clap::Args;
 use std::path::PathBuf;
@@ -75,7 +76,7 @@ impl FetchModelArgs {
     /// # Errors
     /// All problems at once.
     pub fn check(self, env: impl IntoIterator<Item = String>) -> Result<FetchModelConfig, ConfigError> {
-        let mut problems = Problems(unknown_variables(env));
+        let mut problems = Problems::of(env, &Settings::default());
         let base_url = self.base_url.map(|url| problems.take("--base-url", url));
         if let Some(url) = &base_url {
             check_base_url(&mut problems, url, self.confirm_pins);

@@ -1,15 +1,20 @@
-//! Every flag and its environment variable, their checks, and the docs page made from them.
+//! Every flag, its environment variable and its key in a settings file, their checks, and the docs page made from them.
 //!
 //! Parsing never stops at the first bad value: a value that can't be read is kept as a problem, and
 //! [`ServeArgs::check`] tells all of them at once. Nothing else reads the environment.
 
 mod command_line;
 mod fetch_model;
+mod file;
+mod healthcheck;
+mod nearest;
+mod origin;
 mod page;
 mod problems;
 mod values;
 
 pub use fetch_model::{FetchModelArgs, FetchModelConfig};
+pub use healthcheck::{HealthcheckArgs, HealthcheckConfig};
 pub use page::configuration_page;
 pub use values::{ByteSize, Seconds, Setting, Switch};
 
@@ -17,6 +22,7 @@ use crate::catalog::WriteTools;
 use crate::eval::EvalArgs;
 use crate::telemetry::LogFormat;
 use clap::{Args, Parser, Subcommand};
+use origin::Settings;
 use problems::Problems;
 use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
@@ -48,6 +54,21 @@ pub enum Command {
     Eval(Box<EvalArgs>),
     /// Download a larger model for search in more languages, checked against pinned digests
     FetchModel(Box<FetchModelArgs>),
+    /// Look at the settings of serve
+    Config {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
+    /// Ask a running proxy whether it takes requests: for containers without curl. Exit code 0 or 1
+    Healthcheck(HealthcheckArgs),
+}
+
+/// What to do with the settings.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Check the settings as serve would, and print them with where each came from, in the form of a settings file
+    Check(Box<ServeArgs>),
 }
 
 /// Which model gives texts their meaning.
@@ -89,6 +110,8 @@ pub struct DemoArgs {
 #[derive(Args, Debug)]
 pub struct ServeArgs {
     #[command(flatten)]
+    file: FileArgs,
+    #[command(flatten)]
     network: NetworkArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
@@ -98,9 +121,17 @@ pub struct ServeArgs {
     limits: LimitArgs,
     #[command(flatten)]
     logs: LogArgs,
-    /// Flags that were given more than once.
+    /// Where each of them came from.
     #[arg(skip)]
-    repeated: Vec<String>,
+    settings: Settings,
+}
+
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Settings file")]
+struct FileArgs {
+    /// TOML file with settings, each key a flag without its dashes: catalog-ttl = "5m". Flags and variables win over it
+    #[arg(long, value_name = "FILE", env = "TOOLSEARCH_CONFIG")]
+    config: Option<PathBuf>,
 }
 
 #[derive(Args, Debug)]
@@ -364,16 +395,18 @@ pub struct ModelFolder {
 pub struct ConfigError(pub Vec<String>);
 
 impl ServeArgs {
+    /// All settings with where each came from, as a settings file that sets the same.
+    pub fn as_file(&self) -> String {
+        self.settings.as_file()
+    }
+
     /// Checks all settings, and those of the environment that nobody reads.
     ///
     /// # Errors
     /// All problems at once.
     pub fn check(self, env: impl IntoIterator<Item = String>) -> Result<ServeConfig, ConfigError> {
-        let mut problems = Problems::of(env);
-        for flag in &self.repeated {
-            problems.add(flag, "is given twice: give it once");
-        }
-        let Self { network, catalog, tools, limits, logs, repeated: _ } = self;
+        let mut problems = Problems::of(env, &self.settings);
+        let Self { file: _, network, catalog, tools, limits, logs, settings: _ } = self;
         let allow_plaintext = problems.take("--allow-plaintext-upstream", network.allow_plaintext_upstream).0;
         let upstream = problems.upstream(network.upstream, allow_plaintext);
         let listen = problems.take("--listen", network.listen);

@@ -8,11 +8,21 @@ use std::fmt::Write as _;
 pub fn configuration_page() -> String {
     let mut page = String::from(
         "# Configuration\n\n<!-- Made from the flags: run `mise run docs:config` after a change. -->\n\n\
-         `toolsearch-proxy serve` takes each setting as a flag or as an environment variable; the flag wins. Times are\n\
-         written as `90s`, `10m` or seconds, sizes as `4KiB`, `16MiB` or bytes. Settings that can't be used are told all\n\
-         at once, before a port is bound, and the exit code is then 2. A variable that starts with `TOOLSEARCH_` and\n\
-         belongs to no setting is such a mistake too; an empty one counts as not set. Switches take `true` or `false`,\n\
-         also `1`, `0`, `yes`, `no`, in a variable or behind a `=`.\n",
+         `toolsearch-proxy serve` takes each setting as a flag, as an environment variable or as a key of a TOML file\n\
+         (`--config FILE`): the flag wins over the variable, the variable over the file, the file over the default. Times\n\
+         are written as `90s`, `10m` or seconds, sizes as `4KiB`, `16MiB` or bytes. Settings that can't be used are told\n\
+         all at once, before a port is bound, and the exit code is then 2. A variable that starts with `TOOLSEARCH_` and\n\
+         belongs to no setting is such a mistake too, and so is a key that no setting has; an empty variable counts as\n\
+         not set. Switches take `true` or `false`, also `1`, `0`, `yes`, `no`, in a variable or behind a `=`.\n\n\
+         A key of the file is the flag without its dashes in front. Lists are lists, switches are `true` or `false`:\n\n\
+         ```toml\n\
+         upstream = \"https://gateway.example/mcp/all\"\n\
+         listen = \"0.0.0.0:8080\"\n\
+         catalog-ttl = \"5m\"\n\
+         write-tools = [\"git__push*\", \"*delete*\"]\n\
+         ```\n\n\
+         `toolsearch-proxy config check` takes the flags of `serve`, checks all settings as `serve` would, and prints\n\
+         each with where it came from. What it prints is itself such a file.\n",
     );
     let command = Cli::command();
     let serve = command.find_subcommand("serve").expect("serve is a subcommand");

@@ -1,9 +1,11 @@
 //! [`Problems`]: all that is wrong with the settings, so that it can be told at once.
 
+use super::nearest::nearest;
+use super::origin::Settings;
 use super::values::Value;
 use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, Setting, ToolArgs};
 use clap::CommandFactory;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
@@ -11,16 +13,31 @@ use std::path::Path;
 use url::{Host, Url};
 
 /// The problems found so far.
-pub(super) struct Problems(pub(super) Vec<String>);
+pub(super) struct Problems {
+    found: Vec<String>,
+    /// Where the flags' values came from, where that is not the command line.
+    places: BTreeMap<String, String>,
+}
 
 impl Problems {
-    /// Those of the environment: variables that nobody reads.
-    pub(super) fn of(env: impl IntoIterator<Item = String>) -> Self {
-        Self(unknown_variables(env))
+    /// Those that are known before any value is looked at: variables that nobody reads, a settings file that can't be
+    /// used, flags that are given twice.
+    pub(super) fn of(env: impl IntoIterator<Item = String>, settings: &Settings) -> Self {
+        let mut problems = Self { found: unknown_variables(env), places: settings.places() };
+        problems.found.extend(settings.problems.iter().cloned());
+        for flag in &settings.repeated {
+            problems.found.push(format!("{flag}: is given twice: give it once"));
+        }
+        problems
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.found.is_empty()
     }
 
     pub(super) fn add(&mut self, flag: &str, problem: impl Display) {
-        self.0.push(format!("{flag}: {problem}"));
+        let place = self.places.get(flag).map_or(String::new(), |place| format!(" ({place})"));
+        self.found.push(format!("{flag}: {problem}{place}"));
     }
 
     /// The value, or a placeholder behind a problem, so that the remaining settings are still checked.
@@ -173,8 +190,8 @@ impl Problems {
     }
 
     pub(super) fn result<T>(mut self, config: T) -> Result<T, ConfigError> {
-        self.0.sort();
-        if self.0.is_empty() { Ok(config) } else { Err(ConfigError(self.0)) }
+        self.found.sort();
+        if self.found.is_empty() { Ok(config) } else { Err(ConfigError(self.found)) }
     }
 }
 
@@ -195,10 +212,26 @@ pub(super) fn unknown_variables(env: impl IntoIterator<Item = String>) -> Vec<St
         .flat_map(|subcommand| subcommand.get_arguments())
         .filter_map(|arg| arg.get_env()?.to_str().map(str::to_owned))
         .collect();
-    env.into_iter()
-        .filter(|name| name.starts_with(ENV_PREFIX) && !known.contains(name))
+    let names: Vec<String> = env.into_iter().filter(|name| name.starts_with(ENV_PREFIX)).collect();
+    let services: Vec<&str> = names.iter().filter_map(|name| name.strip_suffix("_SERVICE_HOST")).collect();
+    let unknown = names.iter().filter(|name| !known.contains(*name) && !is_service_link(name, &services));
+    unknown
         .map(|name| {
-            format!("{name}: no setting has this environment variable; see toolsearch-proxy serve --help")
+            // The prefix that all have would make any two of them alike.
+            let rest = |name: &'_ str| name.trim_start_matches(ENV_PREFIX).to_owned();
+            let rests: Vec<String> = known.iter().map(|name| rest(name)).collect();
+            let hint = nearest(&rest(name), rests.iter().map(String::as_str));
+            let hint = hint.map(|nearest| format!("did you mean {ENV_PREFIX}{nearest}?"));
+            let hint = hint.unwrap_or_else(|| "see toolsearch-proxy serve --help".to_owned());
+            format!("{name}: no setting has this environment variable; {hint}")
         })
         .collect()
+}
+
+/// Whether a variable is one of those that Kubernetes gives every pod for a service whose name starts like our prefix.
+fn is_service_link(name: &str, services: &[&str]) -> bool {
+    services.iter().filter_map(|service| name.strip_prefix(service)).any(|rest| {
+        rest == "_PORT"
+            || ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT_"].iter().any(|start| rest.starts_with(start))
+    })
 }

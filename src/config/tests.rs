@@ -150,3 +150,27 @@ fn t_r7_the_proxy_is_not_its_own_upstream() {
         }
     }
 }
+
+#[test]
+fn what_kubernetes_sets_for_a_service_is_no_typing_error() {
+    let links = [
+        "TOOLSEARCH_PROXY_SERVICE_HOST",
+        "TOOLSEARCH_PROXY_SERVICE_PORT",
+        "TOOLSEARCH_PROXY_SERVICE_PORT_HTTP",
+        "TOOLSEARCH_PROXY_PORT",
+        "TOOLSEARCH_PROXY_PORT_8080_TCP",
+        "TOOLSEARCH_PROXY_PORT_8080_TCP_ADDR",
+    ];
+    assert_eq!(unknown_variables(links.map(str::to_owned)), Vec::<String>::new());
+    assert_eq!(
+        unknown_variables(["TOOLSEARCH_PORT", "TOOLSEARCH_LISTEN_PORT_80"].map(str::to_owned)).len(),
+        2
+    );
+}
+
+#[test]
+fn a_misspelt_variable_is_told_with_the_one_that_was_meant() {
+    let told = unknown_variables(["TOOLSEARCH_CATALOGTTL".to_owned(), "TOOLSEARCH_COLOUR".to_owned()]);
+    assert!(told[0].ends_with("did you mean TOOLSEARCH_CATALOG_TTL?"), "{told:?}");
+    assert!(told[1].ends_with("see toolsearch-proxy serve --help"), "{told:?}");
+}

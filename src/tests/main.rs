@@ -16,6 +16,7 @@ mod login;
 mod model;
 mod process;
 mod rules;
+mod settings;
 mod support;
 mod tidy;
 mod tools;

@@ -38,11 +38,11 @@ async fn bad_settings_are_told_all_at_once_with_exit_code_2_and_nothing_is_serve
     insta::assert_snapshot!(stderr(&output), @r#"
 toolsearch-proxy: --catalog-ttl: must be more than zero
 toolsearch-proxy: --listen: 'nowhere' can't be read: write an IP address and a port, such as 127.0.0.1:8080
-toolsearch-proxy: --max-pages: '-1' can't be read: write a whole number from 1
+toolsearch-proxy: --max-pages: '-1' can't be read: write a whole number from 1 (from the variable TOOLSEARCH_MAX_PAGES)
 toolsearch-proxy: --max-tools: 'many' can't be read: write a whole number from 1
 toolsearch-proxy: --upstream: is required: the URL of the MCP server with the many tools
 toolsearch-proxy: --write-tools: 'a[' is not a valid glob
-toolsearch-proxy: TOOLSEARCH_UPSTRAEM: no setting has this environment variable; see toolsearch-proxy serve --help
+toolsearch-proxy: TOOLSEARCH_UPSTRAEM: no setting has this environment variable; did you mean TOOLSEARCH_UPSTREAM?
 "#);
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
 }
