@@ -12,7 +12,7 @@ use crate::search::{Embed, Ranker, RankerOptions};
 use crate::server::{self, Admission, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
 use crate::telemetry::Metrics;
 use crate::tools::{ToolOptions, Toolbox};
-use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream, UpstreamSetupError};
+use crate::upstream::{HttpUpstream, HttpUpstreamOptions, MeteredUpstream, Upstream, UpstreamSetupError};
 use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
@@ -89,6 +89,10 @@ impl App {
         instance: Instance,
         embedder: Option<Arc<dyn Embed>>,
     ) -> Self {
+        let metrics = Arc::new(Metrics::new());
+        let (name, is_wanted) = embedder_name(config);
+        metrics.set_build(name, is_wanted && embedder.is_none());
+        let upstream: Arc<dyn Upstream> = Arc::new(MeteredUpstream::new(upstream, Arc::clone(&metrics)));
         let ranker = Arc::new(Ranker::new(RankerOptions::default(), embedder));
         let store = Arc::new(CatalogStore::new(CatalogStoreOptions {
             ranker: Arc::clone(&ranker),
@@ -111,7 +115,13 @@ impl App {
             batch_calls_max: config.max_batch_calls,
             schema_cache_bytes: config.schema_cache_bytes.0,
         };
-        let toolbox = Toolbox::new(tool_options, Arc::clone(&catalogs), Arc::clone(&upstream), ranker);
+        let toolbox = Toolbox::new(
+            tool_options,
+            Arc::clone(&catalogs),
+            Arc::clone(&upstream),
+            ranker,
+            Arc::clone(&metrics),
+        );
         let server = Server {
             options: endpoint_options(config),
             upstream: Arc::clone(&upstream),
@@ -119,7 +129,7 @@ impl App {
             catalogs,
             store,
             admission: Admission::new(config.max_in_flight, config.max_in_flight_per_caller.get()),
-            metrics: Metrics::new(),
+            metrics,
             instance,
             salt: Salt::random(),
             is_draining: AtomicBool::new(false),
@@ -243,6 +253,15 @@ fn embedder(config: &ServeConfig) -> Result<Option<Arc<dyn Embed>>, FetchError> 
             }
         },
     })
+}
+
+/// What the metrics call the model of the settings, and whether there should be one.
+fn embedder_name(config: &ServeConfig) -> (&'static str, bool) {
+    match (&config.model, config.embedder) {
+        (Some(_), _) => ("folder", true),
+        (None, EmbedderChoice::Builtin) => ("builtin", true),
+        (None, EmbedderChoice::None) => ("none", false),
+    }
 }
 
 fn manifest_of(text: Option<&str>) -> Result<Manifest, FetchError> {

@@ -53,8 +53,12 @@ pub struct CatalogCacheStats {
     pub listings: u64,
     /// Listings that failed.
     pub failures: u64,
+    /// Listings that came.
+    pub listed: u64,
     /// Callers dropped since their credentials were refused.
     pub evictions: u64,
+    /// Callers dropped since there were too many.
+    pub displaced: u64,
     /// Callers kept now.
     pub callers: u64,
 }
@@ -289,14 +293,16 @@ impl Landing {
         match listed {
             Ok((listing, ttl, _)) if current => {
                 let kept = self.cache.options.kept(caller, self.key, *listing, *ttl);
-                state.kept.put(self.key, kept);
+                let displaced = state.kept.push(self.key, kept).is_some_and(|(key, _)| key != self.key);
+                state.stats.displaced += u64::from(displaced);
+                state.stats.listed += 1;
             }
             Err(UpstreamError::Unauthorized(_)) if current => {
                 state.stats.failures += 1;
                 state.stats.evictions += u64::from(state.kept.pop(&self.key).is_some());
             }
             Err(_) => state.stats.failures += 1,
-            Ok(_) => {}
+            Ok(_) => state.stats.listed += 1,
         }
     }
 }

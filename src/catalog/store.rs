@@ -38,6 +38,7 @@ pub struct CatalogStore {
     catalogs: Mutex<LruCache<ContentDigest, Used>>,
     left_out: AtomicU64,
     redefined: AtomicU64,
+    dropped: AtomicU64,
 }
 
 /// A catalogue, and when it was last asked for.
@@ -60,6 +61,7 @@ impl CatalogStore {
             catalogs: Mutex::new(LruCache::unbounded()),
             left_out: AtomicU64::default(),
             redefined: AtomicU64::default(),
+            dropped: AtomicU64::default(),
         }
     }
 
@@ -82,6 +84,27 @@ impl CatalogStore {
     /// Catalogues and distinct tools held.
     pub fn counts(&self) -> (usize, usize) {
         (lock(&self.catalogs).len(), lock(&self.tools).len())
+    }
+
+    /// Tools of all catalogues together, one that several have counted each time, and of the largest.
+    ///
+    /// # Cost
+    /// A look at each catalogue.
+    pub fn tools_held(&self) -> (usize, usize) {
+        lock(&self.catalogs)
+            .iter()
+            .map(|(_, catalog)| catalog.tools().len())
+            .fold((0, 0), |(all, most), tools| (all + tools, most.max(tools)))
+    }
+
+    /// The budget, in bytes.
+    pub fn bytes_max(&self) -> usize {
+        self.options.bytes_max
+    }
+
+    /// Catalogues dropped since the start to keep to the budget.
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
     }
 
     pub(super) fn get(&self, key: ListingDigest) -> Option<Arc<Catalog>> {
@@ -212,6 +235,7 @@ impl CatalogStore {
                 break;
             }
             dropped = true;
+            self.dropped.fetch_add(1, Ordering::Relaxed);
         }
         if dropped {
             lock(&self.tools).retain(|_, tool| tool.strong_count() > 0);

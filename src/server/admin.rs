@@ -32,12 +32,23 @@ async fn readyz(State(server): State<Arc<Server>>) -> (StatusCode, &'static str)
 }
 
 async fn metrics(State(server): State<Arc<Server>>) -> impl IntoResponse {
-    let (catalogs, _tools) = server.store.counts();
+    let (catalogs, interned) = server.store.counts();
+    let (tools, tools_largest) = server.store.tools_held();
+    let stats = server.catalogs.stats();
     server.metrics.set_held(Held {
+        in_flight: server.admission.in_flight(),
         bytes: server.store.bytes(),
+        bytes_max: server.store.bytes_max(),
         catalogs,
-        callers: server.catalogs.stats().callers,
+        tools,
+        tools_largest,
+        interned,
+        callers: stats.callers,
         left_out: server.store.left_out(),
+        lookups: [stats.hits, stats.stale_hits, stats.misses],
+        refreshes: [stats.listed, stats.failures],
+        evictions: [stats.evictions, stats.displaced, server.store.dropped()],
+        is_draining: server.is_draining.load(Ordering::Relaxed),
     });
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], server.metrics.render())
 }

@@ -16,6 +16,15 @@ pub struct Admission {
     callers: Mutex<HashMap<TokenHash, usize>>,
 }
 
+/// Which limit is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Full {
+    /// That of all requests.
+    All,
+    /// That of the caller's requests.
+    OfCaller,
+}
+
 /// A request's place, given back when it is dropped.
 pub(super) struct Place {
     admission: Arc<Admission>,
@@ -30,20 +39,20 @@ impl Admission {
         Arc::new(Self { places, places_max, per_caller_max, callers: Mutex::default() })
     }
 
-    /// A place for a request of this caller; `None` when there is none. Callers without credentials are counted
+    /// A place for a request of this caller, or which limit leaves none. Callers without credentials are counted
     /// together with all others only, since nothing tells them apart.
-    pub(super) fn enter(self: &Arc<Self>, caller: &Caller) -> Option<Place> {
-        let permit = Arc::clone(&self.places).try_acquire_owned().ok()?;
+    pub(super) fn enter(self: &Arc<Self>, caller: &Caller) -> Result<Place, Full> {
+        let permit = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Full::All)?;
         let key = caller.key();
         if let Some(key) = key {
             let mut callers = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
             let count = callers.entry(key).or_insert(0);
             if *count >= self.per_caller_max {
-                return None;
+                return Err(Full::OfCaller);
             }
             *count += 1;
         }
-        Some(Place { admission: Arc::clone(self), caller: key, _permit: permit })
+        Ok(Place { admission: Arc::clone(self), caller: key, _permit: permit })
     }
 
     /// Completes when no request is in flight.
@@ -90,9 +99,9 @@ mod tests {
         let admission = Admission::new(3, 2);
         let first = admission.enter(&alice).unwrap();
         let second = admission.enter(&alice).unwrap();
-        assert!(admission.enter(&alice).is_none());
+        assert_eq!(admission.enter(&alice).err(), Some(Full::OfCaller));
         let third = admission.enter(&bob).unwrap();
-        assert!(admission.enter(&bob).is_none());
+        assert_eq!(admission.enter(&bob).err(), Some(Full::All));
         assert_eq!(admission.in_flight(), 3);
         drop(first);
         let fourth = admission.enter(&alice).unwrap();

@@ -51,6 +51,7 @@ pub(super) async fn endpoint(State(server): State<Arc<Server>>, request: axum::e
     let (caller, place, body) = match read {
         Ok(read) => read,
         Err(rejection) => {
+            server.metrics.count_rejection(rejection.reason());
             record(&server, "other", "none", Outcome::InvalidRequest, started);
             return rejection.into_response();
         }
@@ -183,7 +184,7 @@ fn admit(server: &Server, parts: &Parts) -> Result<(Caller, Place), Rejection> {
     {
         return Err(Rejection::NotAcceptable);
     }
-    let place = server.admission.enter(&caller).ok_or(Rejection::Overloaded)?;
+    let place = server.admission.enter(&caller).map_err(Rejection::Overloaded)?;
     Ok((caller, place))
 }
 
@@ -418,6 +419,7 @@ fn of_fault(fault: &JsonFault) -> RpcError {
 }
 
 fn rejected(server: &Server, rejection: Rejection, started: Instant) -> Answered {
+    server.metrics.count_rejection(rejection.reason());
     record(server, "other", "none", Outcome::InvalidRequest, started);
     Answered::Rejected(rejection)
 }
@@ -429,7 +431,13 @@ fn method_label(method: &str) -> &'static str {
 }
 
 /// The one log line and the counters of a request.
-fn record(server: &Server, method: &'static str, tool: &'static str, outcome: Outcome, started: Instant) {
+pub(super) fn record(
+    server: &Server,
+    method: &'static str,
+    tool: &'static str,
+    outcome: Outcome,
+    started: Instant,
+) {
     let took = started.elapsed();
     server.metrics.count_request(method, tool, outcome, took);
     let (outcome, ms) = (outcome.as_str(), took.as_micros() as f64 / 1000.0);

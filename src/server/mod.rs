@@ -65,7 +65,7 @@ pub struct Server {
     /// How many requests may be in flight.
     pub admission: Arc<Admission>,
     /// Counts requests.
-    pub metrics: Metrics,
+    pub metrics: Arc<Metrics>,
     /// The name of this process towards the upstream.
     pub instance: Instance,
     /// Salts the keys of callers.

@@ -6,6 +6,7 @@
 use super::Server;
 use super::routes::is_endpoint;
 use crate::mcp::{Object, with_resource_metadata};
+use crate::telemetry::Outcome;
 use crate::upstream::UpstreamError;
 use axum::extract::{Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
@@ -14,6 +15,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use tokio::time::Instant;
 use url::Url;
 
 /// Where protected resource metadata is, with the resource's path behind it.
@@ -72,7 +74,20 @@ pub(super) async fn path_metadata(
     metadata(&server, &headers, &format!("/{path}")).await
 }
 
+/// The document, counted and logged as every request is.
 async fn metadata(server: &Server, headers: &HeaderMap, path: &str) -> Response {
+    let started = Instant::now();
+    let response = document(server, headers, path).await;
+    let outcome = match response.status() {
+        StatusCode::OK => Outcome::Ok,
+        StatusCode::BAD_GATEWAY => Outcome::UpstreamError,
+        _ => Outcome::InvalidRequest,
+    };
+    super::endpoint::record(server, "metadata", "none", outcome, started);
+    response
+}
+
+async fn document(server: &Server, headers: &HeaderMap, path: &str) -> Response {
     if let Err(fault) = server.options.origins.check(headers, None) {
         return super::respond::Rejection::Origin(fault).into_response();
     }

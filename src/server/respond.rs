@@ -1,5 +1,6 @@
 //! From a reply or a rejection to an HTTP response: the only place where responses are made.
 
+use super::admission::Full;
 use super::origin::OriginFault;
 use crate::dispatch::ReplyBody;
 use crate::mcp::{Payload, RpcError, code, error_envelope};
@@ -29,12 +30,32 @@ pub(super) enum Rejection {
     BodyTooSlow,
     BodyCut,
     /// There is no room for another request.
-    Overloaded,
+    Overloaded(Full),
     /// The body is no message.
     Message(RpcError),
 }
 
 impl Rejection {
+    /// The label's value for the metrics.
+    pub(super) fn reason(&self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Origin(OriginFault::Host) => "host",
+            Self::Origin(OriginFault::Origin) => "origin",
+            Self::ContentType => "content_type",
+            Self::ContentEncoding => "content_encoding",
+            Self::NotAcceptable => "not_acceptable",
+            Self::AmbiguousAuthorization => "ambiguous_authorization",
+            Self::TokenInQuery => "token_in_query",
+            Self::BodyTooLarge(_) => "body_too_large",
+            Self::BodyTooSlow => "body_too_slow",
+            Self::BodyCut => "body_cut",
+            Self::Overloaded(Full::All) => "overloaded",
+            Self::Overloaded(Full::OfCaller) => "caller_overloaded",
+            Self::Message(_) => "message",
+        }
+    }
+
     fn status_and_text(&self) -> (StatusCode, String) {
         let text = |text: &str| text.to_owned();
         match self {
@@ -78,7 +99,7 @@ impl Rejection {
                 format!("the body is larger than {max} bytes; the operator can raise --max-request-bytes"),
             ),
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, text("the body took too long to arrive")),
-            Self::Overloaded => (
+            Self::Overloaded(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 text("too many requests are in flight; try again in a second"),
             ),
@@ -99,7 +120,7 @@ impl Rejection {
             Self::Method => {
                 response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
             }
-            Self::Overloaded => {
+            Self::Overloaded(_) => {
                 response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             }
             // What is left of the body is not read, so the connection can't be used again.
@@ -258,7 +279,7 @@ mod tests {
             (Rejection::BodyTooLarge(5), 413),
             (Rejection::BodyTooSlow, 408),
             (Rejection::BodyCut, 400),
-            (Rejection::Overloaded, 503),
+            (Rejection::Overloaded(Full::All), 503),
             (Rejection::Message(RpcError::new(code::PARSE_ERROR, "no JSON")), 400),
         ] {
             let response = rejection.clone().into_response();

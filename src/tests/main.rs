@@ -13,6 +13,7 @@ mod fetch_model;
 mod hanging_up;
 mod http;
 mod login;
+mod metrics;
 mod model;
 mod process;
 mod rules;

@@ -31,7 +31,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("dispatch", &["caller", "catalog", "mcp", "telemetry", "tools", "upstream"]),
     ("tools", &["caller", "catalog", "mcp", "search", "telemetry", "upstream"]),
     ("catalog", &["caller", "mcp", "search", "upstream"]),
-    ("upstream", &["caller", "mcp"]),
+    ("upstream", &["caller", "mcp", "telemetry"]),
     ("embedder", &["search"]),
     ("caller", &[]),
     ("host", &[]),
@@ -298,13 +298,22 @@ fn the_manifest_keeps_what_safety_rests_on() {
     assert!(manifest.contains("unsafe_code = \"forbid\""));
 }
 
+/// Compares a page with the file that holds it, or writes it when asked to.
+fn assert_written(path: &str, page: &str, task: &str) {
+    let file = root().join(path);
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, page).unwrap();
+    }
+    let written = fs::read_to_string(&file).unwrap_or_default();
+    assert!(written == page, "{path} is out of date: run `mise run {task}`");
+}
+
 #[test]
 fn the_configuration_page_is_made_from_the_flags() {
-    let page = toolsearch_proxy::config::configuration_page();
-    let path = root().join("docs/configuration.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &page).unwrap();
-    }
-    let written = fs::read_to_string(&path).unwrap_or_default();
-    assert!(written == page, "docs/configuration.md is out of date: run `mise run docs:config`");
+    assert_written("docs/configuration.md", &toolsearch_proxy::config::configuration_page(), "docs:config");
+}
+
+#[test]
+fn the_metrics_page_is_made_from_the_definitions() {
+    assert_written("docs/metrics.md", &toolsearch_proxy::telemetry::metrics_page(), "docs:metrics");
 }

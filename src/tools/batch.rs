@@ -40,7 +40,10 @@ impl Toolbox {
         let gated = join_all(calls.iter().map(|call| self.gate(caller, &catalog, call, true))).await;
         let items = join_all(gated.into_iter().map(async |gated| match gated {
             Ok(gated) => self.item(caller, request, &gated).await,
-            Err(refusal) => Item::Error(refusal),
+            Err(refusal) => {
+                self.metrics.count_refusal(refusal.reason());
+                Item::Error(refusal)
+            }
         }))
         .await;
         let names = calls.iter().map(|call| {

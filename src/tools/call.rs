@@ -1,6 +1,6 @@
 //! `call_read_tool` and `call_write_tool`: one call, gated, executed at most once, its result unchanged.
 
-use super::arguments::Violation;
+use super::arguments::{Checked, Violation};
 use super::describe::NEAREST_MAX;
 use super::refusal::Refusal;
 use super::request::CallArguments;
@@ -10,6 +10,7 @@ use super::{Stop, ToolKind, ToolReply, ToolRequest, Toolbox, for_the_client, sug
 use crate::caller::Caller;
 use crate::catalog::{Catalog, IndexedTool, Named};
 use crate::mcp::from_object;
+use crate::telemetry::{CheckedFor, RefusalReason};
 use crate::upstream::{ToolCall, UpstreamError};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -30,6 +31,7 @@ pub(super) const REST_AFTER_UNKNOWN: Duration = Duration::from_secs(60);
 pub(super) struct Gated<'a> {
     pub(super) tool: &'a IndexedTool,
     pub(super) arguments: Box<RawValue>,
+    checked: CheckedFor,
 }
 
 /// Arguments over this many bytes are checked off the async threads.
@@ -72,11 +74,15 @@ impl Toolbox {
             return Err(Refusal::new(format!(
                 "'{}' is not marked read-only. Call it with call_write_tool.",
                 shown(named.first().name())
-            )));
+            ))
+            .because(RefusalReason::NotReadOnly));
         }
         let arguments = call.object().map_err(|refusal| refusal.with_schema(named.first().input_schema()))?;
-        let arguments = self.check_arguments(named, arguments).await?;
-        Ok(Gated { tool: named.first(), arguments })
+        let (arguments, checked) = self.check_arguments(named, arguments).await?;
+        if self.followed.called(caller) {
+            self.metrics.count_search_followed();
+        }
+        Ok(Gated { tool: named.first(), arguments, checked })
     }
 
     /// Arguments must fit one of the definitions that share the name; usually there is one.
@@ -84,7 +90,7 @@ impl Toolbox {
         &self,
         named: Named<'_>,
         mut arguments: Box<RawValue>,
-    ) -> Result<Box<RawValue>, Refusal> {
+    ) -> Result<(Box<RawValue>, CheckedFor), Refusal> {
         let mut first_problems: Option<Vec<Violation>> = None;
         for tool in named.tools() {
             let outcome = if arguments.get().len() > ARGUMENTS_HEAVY || self.compiles_much(tool) {
@@ -102,7 +108,7 @@ impl Toolbox {
                 check(&self.schemas, tool, &arguments)
             };
             match outcome {
-                Ok(()) => return Ok(arguments),
+                Ok(checked) => return Ok((arguments, checked)),
                 Err(problems) => first_problems.get_or_insert(problems),
             };
         }
@@ -111,6 +117,7 @@ impl Toolbox {
             "The arguments do not fit the input schema of '{}'. Nothing was called.",
             shown(tool.name())
         ))
+        .because(RefusalReason::Arguments)
         .with_problems(first_problems.unwrap_or_default())
         .with_schema(tool.input_schema()))
     }
@@ -139,6 +146,7 @@ impl Toolbox {
             input_responses: request.input_responses,
             request_state: request.request_state,
         };
+        self.metrics.count_call(gated.checked);
         let result = self.upstream.call_tool(caller, call).await;
         match &result {
             Err(UpstreamError::Unauthorized(_)) => self.catalogs.evict(caller),
@@ -155,11 +163,20 @@ impl Toolbox {
 }
 
 /// Checks arguments once, and where they do not fit, whether they do without what is not given.
-fn check(schemas: &ArgumentSchemas, tool: &IndexedTool, arguments: &RawValue) -> Result<(), Vec<Violation>> {
+fn check(
+    schemas: &ArgumentSchemas,
+    tool: &IndexedTool,
+    arguments: &RawValue,
+) -> Result<CheckedFor, Vec<Violation>> {
     let schema = schemas.of(tool);
-    let Err(problems) = schema.check(arguments) else { return Ok(()) };
+    let problems = match schema.check(arguments) {
+        Ok(Checked::Whole) => return Ok(CheckedFor::Whole),
+        Ok(Checked::WithoutSomePatterns) => return Ok(CheckedFor::SomePatternsSkipped),
+        Ok(Checked::Not(_)) => return Ok(CheckedFor::Unchecked),
+        Err(problems) => problems,
+    };
     let fits = without_optional_nulls(arguments, tool).is_some_and(|given| schema.fits(&given));
-    if fits { Ok(()) } else { Err(problems) }
+    if fits { Ok(CheckedFor::Whole) } else { Err(problems) }
 }
 
 /// The arguments less those that are `null` and not required: models say "not given" so, and header parameters may be
@@ -188,12 +205,14 @@ fn unknown_tool(catalog: &Catalog, name: &str) -> Refusal {
             "There is no tool of that name. Did you mean '{}'? Nothing was called.",
             shown(meant)
         ))
+        .because(RefusalReason::MisspeltTool)
         .with_nearest(vec![meant.to_owned()]);
     }
     let nearest = suggest::nearest(name, catalog.names(), NEAREST_MAX);
     Refusal::new(
         "There is no tool of that name. Use search_tools to find the exact name. Nothing was called.",
     )
+    .because(RefusalReason::UnknownTool)
     .with_nearest(nearest.into_iter().map(str::to_owned).collect())
 }
 

@@ -13,6 +13,7 @@ mod batch;
 mod call;
 mod definitions;
 mod describe;
+mod followed;
 mod heavy;
 mod refusal;
 mod request;
@@ -30,9 +31,10 @@ use crate::caller::Caller;
 use crate::catalog::{Catalog, CatalogCache};
 use crate::mcp::{RpcError, TraceContext, code};
 use crate::search::Ranker;
-use crate::telemetry::Outcome;
+use crate::telemetry::{Metrics, Outcome};
 use crate::upstream::{Challenge, Listening, Upstream, UpstreamError};
 use bytes::Bytes;
+use followed::Followed;
 use heavy::Heavy;
 use schemas::ArgumentSchemas;
 use serde_json::value::RawValue;
@@ -118,6 +120,8 @@ pub struct Toolbox {
     definitions: String,
     guidance: String,
     heavy: Heavy,
+    metrics: Arc<Metrics>,
+    followed: Followed,
 }
 
 impl Toolbox {
@@ -127,11 +131,13 @@ impl Toolbox {
         catalogs: Arc<CatalogCache>,
         upstream: Arc<dyn Upstream>,
         ranker: Arc<Ranker>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         let definitions = definitions::all(options.batch_calls_max);
         let guidance = definitions::guidance(options.batch_calls_max);
         let schemas = Arc::new(ArgumentSchemas::new(options.schema_cache_bytes));
-        Self { options, catalogs, upstream, ranker, schemas, definitions, guidance, heavy: Heavy::new() }
+        let (heavy, followed) = (Heavy::new(), Followed::new());
+        Self { options, catalogs, upstream, ranker, schemas, definitions, guidance, heavy, metrics, followed }
     }
 
     /// The definitions for `tools/list`, a raw JSON array.
@@ -168,6 +174,7 @@ impl Toolbox {
         match result {
             Ok(reply) => ToolOutcome { reply: Ok(reply), outcome: Outcome::Ok },
             Err(Stop::Refused(refusal)) => {
+                self.metrics.count_refusal(refusal.reason());
                 ToolOutcome { reply: Ok(refusal.into_reply()), outcome: Outcome::Refused }
             }
             Err(Stop::Upstream(refusal)) => {

@@ -4,6 +4,7 @@ use super::ToolReply;
 use super::arguments::Violation;
 use super::text::ObjectText;
 use crate::mcp::minified;
+use crate::telemetry::RefusalReason;
 use serde_json::value::RawValue;
 
 /// An answer that the model can act on. **It always carries the fix.**
@@ -13,12 +14,24 @@ pub struct Refusal {
     problems: Vec<Violation>,
     nearest: Vec<String>,
     input_schema: Option<String>,
+    reason: RefusalReason,
 }
 
 impl Refusal {
     /// A refusal in one sentence or two.
     pub fn new(error: impl Into<String>) -> Self {
         Self { error: error.into(), ..Self::default() }
+    }
+
+    /// Says for the metrics what was wrong, where it is not the form of the request itself.
+    pub(super) fn because(mut self, reason: RefusalReason) -> Self {
+        self.reason = reason;
+        self
+    }
+
+    /// What was wrong.
+    pub(super) fn reason(&self) -> RefusalReason {
+        self.reason
     }
 
     /// Adds what is wrong at which place of the arguments.

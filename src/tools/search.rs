@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use tokio::time::Instant;
 
 /// Hits of a query that does not say how many.
 const LIMIT_DEFAULT: usize = 8;
@@ -59,10 +60,15 @@ impl Toolbox {
         let catalog = self.catalog(caller).await?;
         let (ranker, options) = (Arc::clone(&self.ranker), self.options);
         let is_heavy = catalog.tools().len() * search.queries.len() >= HEAVY;
+        let (started, queries) = (Instant::now(), search.queries.len());
         let work = move || search.run(&ranker, options, &catalog);
-        let text = if is_heavy { self.heavy.run(work).await } else { Some(work()) };
-        match text {
-            Some(text) => Ok(ToolReply::Own { text, is_error: false }),
+        let found = if is_heavy { self.heavy.run(work).await } else { Some(work()) };
+        match found {
+            Some((text, without_hits)) => {
+                self.metrics.count_search(queries, without_hits, started.elapsed());
+                self.followed.searched(caller);
+                Ok(ToolReply::Own { text, is_error: false })
+            }
             None => Err(Refusal::new("This search failed. Search in other words.").into()),
         }
     }
@@ -87,9 +93,9 @@ impl Search {
         }
     }
 
-    /// The answer's text.
-    fn run(&self, ranker: &Ranker, options: ToolOptions, catalog: &Catalog) -> String {
-        let mut answer = Answer { ranker, options, catalog, shown: HashMap::new() };
+    /// The answer's text, and how many queries found nothing.
+    fn run(&self, ranker: &Ranker, options: ToolOptions, catalog: &Catalog) -> (String, usize) {
+        let mut answer = Answer { ranker, options, catalog, shown: HashMap::new(), without_hits: 0 };
         let mut out = ObjectText::new();
         if self.is_list {
             let results = self.queries.iter().map(|query| {
@@ -102,7 +108,7 @@ impl Search {
         } else {
             answer.add(&mut out, &self.queries[0], self.limit);
         }
-        out.finish()
+        (out.finish(), answer.without_hits)
     }
 }
 
@@ -119,6 +125,7 @@ struct Answer<'a> {
     catalog: &'a Catalog,
     /// Names that were described already, and whether with their schema.
     shown: HashMap<&'a str, bool>,
+    without_hits: usize,
 }
 
 impl Answer<'_> {
@@ -134,6 +141,7 @@ impl Answer<'_> {
             }
         }
         out.list("tools", &tools);
+        self.without_hits += usize::from(tools.is_empty());
         if self.catalog.tools().is_empty() {
             out.text("hint", NO_TOOLS);
         } else if tools.is_empty() {

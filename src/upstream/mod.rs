@@ -16,12 +16,14 @@ mod error;
 mod exchange;
 mod http;
 mod metadata;
+mod metered;
 mod resume;
 mod session;
 mod wire;
 
 pub use error::{Challenge, RpcFailure, UpstreamError};
 pub use http::{HttpUpstream, HttpUpstreamOptions, UpstreamSetupError};
+pub use metered::MeteredUpstream;
 
 use crate::caller::Caller;
 use crate::mcp::{Era, ParamHeader, TraceContext};
