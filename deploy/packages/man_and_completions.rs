@@ -27,7 +27,12 @@ fn main() -> ExitCode {
 fn write(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(shell, &mut without_environment(Cli::command()), "toolsearch-proxy", folder)?;
+        clap_complete::generate_to(
+            shell,
+            &mut without_environment(Cli::command()),
+            "toolsearch-proxy",
+            folder,
+        )?;
     }
     let mut command = without_environment(Cli::command()).disable_help_subcommand(true);
     command.build();

@@ -39,6 +39,7 @@ pub struct CatalogStore {
     left_out: AtomicU64,
     redefined: AtomicU64,
     dropped: AtomicU64,
+    forgotten: AtomicU64,
 }
 
 /// A catalogue, and when it was last asked for.
@@ -62,6 +63,7 @@ impl CatalogStore {
             left_out: AtomicU64::default(),
             redefined: AtomicU64::default(),
             dropped: AtomicU64::default(),
+            forgotten: AtomicU64::default(),
         }
     }
 
@@ -93,7 +95,7 @@ impl CatalogStore {
     pub fn tools_held(&self) -> (usize, usize) {
         lock(&self.catalogs)
             .iter()
-            .map(|(_, catalog)| catalog.tools().len())
+            .map(|(_, used)| used.catalog.tools().len())
             .fold((0, 0), |(all, most), tools| (all + tools, most.max(tools)))
     }
 
@@ -107,6 +109,11 @@ impl CatalogStore {
         self.dropped.load(Ordering::Relaxed)
     }
 
+    /// Catalogues dropped since the start as nobody asked for them.
+    pub fn forgotten(&self) -> u64 {
+        self.forgotten.load(Ordering::Relaxed)
+    }
+
     pub(super) fn get(&self, key: ListingDigest) -> Option<Arc<Catalog>> {
         let mut catalogs = lock(&self.catalogs);
         let used = catalogs.get_mut(&key.0)?;
@@ -116,7 +123,7 @@ impl CatalogStore {
 
     /// Forgets catalogues by when they were last asked for, and the tools that no other holds.
     pub(super) fn forget(&self, is_idle: impl Fn(Instant) -> bool) {
-        self.drop_oldest(|_, used| is_idle(used.at));
+        self.drop_oldest(&self.forgotten, |_, used| is_idle(used.at));
     }
 
     /// The catalogue of a listing: shared when its bytes are known, built otherwise. Names that were writes in the
@@ -216,11 +223,11 @@ impl CatalogStore {
 
     /// Drops the least recently used catalogues until the budget holds, sparing the one just made.
     fn shrink(&self, newest: ListingDigest) {
-        self.drop_oldest(|key, _| self.bytes() > self.options.bytes_max && *key != newest.0);
+        self.drop_oldest(&self.dropped, |key, _| self.bytes() > self.options.bytes_max && *key != newest.0);
     }
 
-    /// Drops the least recently used catalogue for as long as it is one to drop.
-    fn drop_oldest(&self, is_to_drop: impl Fn(&ContentDigest, &Used) -> bool) {
+    /// Drops the least recently used catalogue for as long as it is one to drop, and counts them.
+    fn drop_oldest(&self, count: &AtomicU64, is_to_drop: impl Fn(&ContentDigest, &Used) -> bool) {
         let mut dropped = false;
         loop {
             // Locked for each anew: the catalogue is freed outside the lock.
@@ -235,7 +242,7 @@ impl CatalogStore {
                 break;
             }
             dropped = true;
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            count.fetch_add(1, Ordering::Relaxed);
         }
         if dropped {
             lock(&self.tools).retain(|_, tool| tool.strong_count() > 0);

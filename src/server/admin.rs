@@ -47,7 +47,8 @@ async fn metrics(State(server): State<Arc<Server>>) -> impl IntoResponse {
         left_out: server.store.left_out(),
         lookups: [stats.hits, stats.stale_hits, stats.misses],
         refreshes: [stats.listed, stats.failures],
-        evictions: [stats.evictions, stats.displaced, server.store.dropped()],
+        redefined: server.store.redefined(),
+        evictions: [stats.evictions, stats.displaced, server.store.dropped(), server.store.forgotten()],
         is_draining: server.is_draining.load(Ordering::Relaxed),
     });
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], server.metrics.render())

@@ -47,6 +47,7 @@ impl Rejection {
             Self::NotAcceptable => "not_acceptable",
             Self::AmbiguousAuthorization => "ambiguous_authorization",
             Self::TokenInQuery => "token_in_query",
+            Self::Loop => "loop",
             Self::BodyTooLarge(_) => "body_too_large",
             Self::BodyTooSlow => "body_too_slow",
             Self::BodyCut => "body_cut",

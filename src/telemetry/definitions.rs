@@ -102,7 +102,7 @@ pub(super) const REFRESHES: Definition = counter(
 pub(super) const EVICTIONS_TOTAL: Definition = counter(
     "toolsearch_catalog_evictions_total",
     &[("cause", EVICTIONS)],
-    "Listings dropped before their time: the upstream refused the credentials, --max-callers or --catalog-cache-bytes was reached.",
+    "Listings dropped: the upstream refused the credentials, --max-callers or --catalog-cache-bytes was reached, or nobody asked for --catalog-idle.",
 );
 pub(super) const CATALOGS: Definition =
     gauge("toolsearch_catalogs", &[], "Distinct listings held; callers with the same one share it.");
@@ -126,6 +126,16 @@ pub(super) const LEFT_OUT: Definition = counter(
     "toolsearch_definitions_left_out_total",
     &[],
     "Listed definitions without a usable name or header annotation.",
+);
+pub(super) const REDEFINED: Definition = counter(
+    "toolsearch_definitions_changed_total",
+    &[],
+    "Definitions that differed from those of the same name in the caller's listing before.",
+);
+pub(super) const LOG_LINES_LEFT_OUT: Definition = counter(
+    "toolsearch_log_lines_left_out_total",
+    &[],
+    "Warnings and errors that were not written since the same one came more than ten times in a row.",
 );
 pub(super) const CALLERS: Definition =
     gauge("toolsearch_callers", &[], "Callers whose listing is kept; those without a token are not.");
@@ -163,6 +173,8 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     CATALOG_TOOLS_LARGEST,
     INTERNED_TOOLS,
     LEFT_OUT,
+    REDEFINED,
+    LOG_LINES_LEFT_OUT,
     CALLERS,
     DEGRADED_STATE,
     BUILD_INFO,

@@ -19,7 +19,7 @@ const EVERY: Duration = Duration::from_secs(1);
 static LEFT_OUT: AtomicU64 = AtomicU64::new(0);
 
 /// Warnings and errors left out since the start.
-pub fn lines_left_out() -> u64 {
+pub(super) fn lines_left_out() -> u64 {
     LEFT_OUT.load(Ordering::Relaxed)
 }
 

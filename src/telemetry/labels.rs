@@ -104,6 +104,7 @@ pub(super) const REJECTIONS: &[&str] = &[
     "not_acceptable",
     "ambiguous_authorization",
     "token_in_query",
+    "loop",
     "body_too_large",
     "body_too_slow",
     "body_cut",
@@ -128,8 +129,9 @@ pub(super) const UPSTREAM_OUTCOMES: &[&str] = &[
     "listing",
     "session_lost",
     "no_common_version",
+    "busy",
     "rpc",
 ];
 pub(super) const CATALOG_LOOKUPS: &[&str] = &["fresh", "stale", "listed"];
-pub(super) const EVICTIONS: &[&str] = &["credentials", "callers", "memory"];
+pub(super) const EVICTIONS: &[&str] = &["credentials", "callers", "memory", "idle"];
 pub(super) const DEGRADED: &[&str] = &["words_only", "upstream_unreachable", "draining"];

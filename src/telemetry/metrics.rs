@@ -1,6 +1,7 @@
 //! [`Metrics`]: what is counted and measured. Names, labels and help texts are in `definitions`.
 
 use super::definitions::{self as define, Definition, Kind};
+use super::flood::lines_left_out;
 use super::labels::{Operation, Outcome, RefusalReason};
 use prometheus::core::Collector;
 use prometheus::{
@@ -51,6 +52,8 @@ pub struct Metrics {
     catalog_tools_largest: IntGauge,
     interned_tools: IntGauge,
     left_out: IntCounter,
+    redefined: IntCounter,
+    log_lines_left_out: IntCounter,
     callers: IntGauge,
     degraded: IntGaugeVec,
     build_info: IntGaugeVec,
@@ -77,12 +80,14 @@ pub struct Held {
     pub callers: u64,
     /// Definitions left out of catalogues since the start.
     pub left_out: u64,
+    /// Definitions since the start that differed from those of the same name before.
+    pub redefined: u64,
     /// Lookups since the start: from a fresh listing, from a stale one, after listing.
     pub lookups: [u64; 3],
     /// Listings since the start that came, and that failed.
     pub refreshes: [u64; 2],
     /// Listings dropped since the start: credentials refused, too many callers, too little memory.
-    pub evictions: [u64; 3],
+    pub evictions: [u64; 4],
     /// Whether the process is stopping.
     pub is_draining: bool,
 }
@@ -117,6 +122,8 @@ impl Metrics {
             catalog_tools_largest: of.gauge(&define::CATALOG_TOOLS_LARGEST),
             interned_tools: of.gauge(&define::INTERNED_TOOLS),
             left_out: of.counter(&define::LEFT_OUT),
+            redefined: of.counter(&define::REDEFINED),
+            log_lines_left_out: of.counter(&define::LOG_LINES_LEFT_OUT),
             callers: of.gauge(&define::CALLERS),
             degraded: of.gauges(&define::DEGRADED_STATE),
             build_info: of.gauges(&define::BUILD_INFO),
@@ -199,6 +206,8 @@ impl Metrics {
         self.callers.set(i64::try_from(held.callers).unwrap_or(i64::MAX));
         self.degraded.with_label_values(&["draining"]).set(i64::from(held.is_draining));
         raise(&self.left_out, held.left_out);
+        raise(&self.redefined, held.redefined);
+        raise(&self.log_lines_left_out, lines_left_out());
         let sets: [(&IntCounterVec, &Definition, &[u64]); 3] = [
             (&self.lookups, &define::LOOKUPS, &held.lookups),
             (&self.refreshes, &define::REFRESHES, &held.refreshes),

@@ -7,7 +7,6 @@ mod logs;
 mod metrics;
 mod page;
 
-pub use flood::lines_left_out;
 pub use labels::{Operation, Outcome, RefusalReason};
 pub use logs::{LogFormat, init as init_logs};
 pub use metrics::{CheckedFor, Held, Metrics};
