@@ -13,7 +13,7 @@
 //! - [`upstream`]: MCP out, to the server with the many tools.
 //! - [`mcp`]: the wire that both hops speak.
 //! - [`caller`]: who asks.
-//! - [`telemetry`]: logs and metrics.
+//! - [`telemetry`]: logs, metrics and traces.
 //! - [`host`]: what the operating system allows the process.
 //! - [`eval`]: how well questions find their tools.
 //! - [`healthcheck`]: asks a running proxy whether it takes requests.

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use toolsearch_proxy::app::{self, App, Listeners, Stop};
 use toolsearch_proxy::config::{Cli, Command, ConfigCommand, FetchModelArgs, HealthcheckArgs, ServeArgs};
+use toolsearch_proxy::telemetry::Tracing;
 use toolsearch_proxy::{config, demo, eval, healthcheck, host, telemetry};
 
 /// Settings that can't be used.
@@ -85,7 +86,11 @@ async fn serve(args: ServeArgs) -> ExitCode {
         Ok(config) => config,
         Err(error) => return fail(EXIT_USAGE, &error.to_string()),
     };
-    telemetry::init_logs(config.log_format, config.log_level);
+    let traces = match config.tracing.as_ref().map(Tracing::new).transpose() {
+        Ok(traces) => traces,
+        Err(error) => return fail(EXIT_USAGE, &error.to_string()),
+    };
+    telemetry::init_logs(config.log_format, config.log_level, traces.as_ref());
     let connections = host::connections_allowed(config.max_connections.get());
     if let Some(fewer) = NonZeroUsize::new(connections).filter(|fewer| *fewer < config.max_connections) {
         tracing::warn!(connections, "the limit of open files leaves room for fewer than --max-connections");
@@ -104,6 +109,9 @@ async fn serve(args: ServeArgs) -> ExitCode {
     }
     if !app.serve(listeners, stop_signal()).await {
         tracing::warn!("requests were cut off: they did not finish within --drain-timeout");
+    }
+    if let Some(traces) = traces {
+        traces.finish().await;
     }
     ExitCode::SUCCESS
 }

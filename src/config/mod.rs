@@ -20,7 +20,7 @@ pub use values::{ByteSize, Seconds, Setting, Switch};
 
 use crate::catalog::WriteTools;
 use crate::eval::EvalArgs;
-use crate::telemetry::LogFormat;
+use crate::telemetry::{LogFormat, TracingOptions};
 use clap::{Args, Parser, Subcommand};
 use origin::Settings;
 use problems::Problems;
@@ -318,7 +318,7 @@ struct LimitArgs {
 }
 
 #[derive(Args, Debug)]
-#[command(next_help_heading = "Logs")]
+#[command(next_help_heading = "Logs and traces")]
 struct LogArgs {
     /// How log lines on standard error look: text for people, or json
     #[arg(long, value_name = "FORMAT", default_value = "text", env = "TOOLSEARCH_LOG_FORMAT")]
@@ -327,6 +327,13 @@ struct LogArgs {
     /// results
     #[arg(long, value_name = "LEVEL", default_value = "info", env = "TOOLSEARCH_LOG_LEVEL")]
     log_level: Setting<tracing::Level>,
+    /// OpenTelemetry collector that traces go to, at its /v1/traces as OTLP over HTTP, for instance
+    /// http://127.0.0.1:4318. Without it nothing is traced. Headers for it are taken from OTEL_EXPORTER_OTLP_HEADERS
+    #[arg(long, value_name = "URL", env = "TOOLSEARCH_OTLP_ENDPOINT")]
+    otlp_endpoint: Option<Setting<Url>>,
+    /// How many of a hundred requests are traced; those that come with a trace follow its mark instead
+    #[arg(long, value_name = "COUNT", default_value = "100", env = "TOOLSEARCH_OTLP_SAMPLE_PERCENT")]
+    otlp_sample_percent: Setting<usize>,
 }
 
 /// Settings of `serve`, each a value that can be used.
@@ -373,6 +380,7 @@ pub struct ServeConfig {
     pub drain_timeout: Seconds,
     pub log_format: LogFormat,
     pub log_level: tracing::Level,
+    pub tracing: Option<TracingOptions>,
 }
 
 /// A variable whose name the operator chose; nothing else outside of the flags reads the environment.
@@ -467,6 +475,7 @@ impl ServeArgs {
             drain_timeout: problems.take("--drain-timeout", limits.drain_timeout),
             log_format: problems.take("--log-format", logs.log_format),
             log_level: problems.take("--log-level", logs.log_level),
+            tracing: problems.tracing(logs.otlp_endpoint, logs.otlp_sample_percent),
         };
         problems.result(config)
     }

@@ -4,6 +4,7 @@ use super::nearest::nearest;
 use super::origin::Settings;
 use super::values::Value;
 use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, Setting, ToolArgs};
+use crate::telemetry::TracingOptions;
 use clap::CommandFactory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -140,6 +141,33 @@ impl Problems {
             self.add(FLAG, "must have no ? or # part: leave it out");
         }
         url
+    }
+
+    /// Where traces go.
+    pub(super) fn tracing(
+        &mut self,
+        endpoint: Option<Setting<Url>>,
+        percent: Setting<usize>,
+    ) -> Option<TracingOptions> {
+        const FLAG: &str = "--otlp-endpoint";
+        let sample_percent = self.take("--otlp-sample-percent", percent);
+        if sample_percent > 100 {
+            self.add("--otlp-sample-percent", "must be at most 100");
+        }
+        let endpoint = self.take(FLAG, endpoint?);
+        if !matches!(endpoint.scheme(), "http" | "https") {
+            self.add(FLAG, "must start with https:// or http://");
+        } else if !endpoint.username().is_empty() || endpoint.password().is_some() {
+            self.add(
+                FLAG,
+                "must hold no user name or password: put a header into OTEL_EXPORTER_OTLP_HEADERS",
+            );
+        } else if endpoint.query().is_some() || endpoint.fragment().is_some() {
+            self.add(FLAG, "must have no ? or # part: leave it out");
+        } else if endpoint.path().ends_with("/v1/traces") {
+            self.add(FLAG, "must not name /v1/traces, which is added: leave that out");
+        }
+        Some(TracingOptions { endpoint, sample_percent })
     }
 
     /// Host headers: names without a scheme.

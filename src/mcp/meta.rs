@@ -77,6 +77,12 @@ pub struct TraceContext<'a> {
 }
 
 impl<'a> TraceContext<'a> {
+    /// The caller's span, from the message or else from the header.
+    pub fn parent(&self) -> Option<&'a str> {
+        let meta = self.traceparent.map(|raw| raw.get().trim_matches('"'));
+        meta.or_else(|| self.traceparent_header?.to_str().ok())
+    }
+
     /// The same with the trace headers of a request.
     pub fn with_headers(mut self, headers: &'a HeaderMap) -> Self {
         self.traceparent_header =

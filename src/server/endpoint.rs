@@ -13,7 +13,7 @@ use crate::dispatch::{Reply, ReplyBody, Request};
 use crate::mcp::{
     Era, JsonFault, JsonLimits, Message, Payload, ProtocolVersion, RpcError, check_json, code, error_envelope,
 };
-use crate::telemetry::Outcome;
+use crate::telemetry::{Outcome, end_request, request_span};
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 /// What a caller's JSON may not exceed.
 const LIMITS: JsonLimits = JsonLimits { depth_max: 64, keys_max: 10_000 };
@@ -394,7 +395,11 @@ impl Exchange {
             log_level: spoken.log_level,
             notices: self.notices.as_ref(),
         };
-        (self.server.dispatcher.handle(&self.caller, &request).await, Some(is_modern))
+        let name = method_label(method);
+        let span = request_span(name, spoken.version.as_str(), spoken.trace.parent());
+        let reply = self.server.dispatcher.handle(&self.caller, &request).instrument(span.clone()).await;
+        end_request(&span, name, reply.tool.map(crate::tools::ToolKind::name), reply.outcome);
+        (reply, Some(is_modern))
     }
 }
 

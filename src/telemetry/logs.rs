@@ -4,6 +4,7 @@
 //! `warn` whatever level is asked for. Warnings that come in floods are limited ([`FloodLimit`]).
 
 use super::flood::FloodLimit;
+use super::otlp::Tracing;
 use std::str::FromStr;
 use tracing::Level;
 use tracing_subscriber::filter::FilterExt;
@@ -33,8 +34,9 @@ impl FromStr for LogFormat {
     }
 }
 
-/// Sends log lines of this crate at `level` and above to standard error. Does nothing when logs are set up already.
-pub fn init(format: LogFormat, level: Level) {
+/// Sends log lines of this crate at `level` and above to standard error, and spans to where traces go, if they go
+/// anywhere. Does nothing when logs are set up already.
+pub fn init(format: LogFormat, level: Level, traces: Option<&Tracing>) {
     let filter = Targets::new().with_target("toolsearch_proxy", level).with_default(Level::WARN.min(level));
     let layer = match format {
         LogFormat::Text => fmt::layer().with_target(false).with_writer(std::io::stderr).boxed(),
@@ -45,6 +47,7 @@ pub fn init(format: LogFormat, level: Level) {
             .with_writer(std::io::stderr)
             .boxed(),
     };
-    let _already_set =
-        tracing_subscriber::registry().with(layer.with_filter(filter.and(FloodLimit::default()))).try_init();
+    let layer = layer.with_filter(filter.and(FloodLimit::default()));
+    let traces = traces.map(Tracing::layer);
+    let _already_set = tracing_subscriber::registry().with(layer).with(traces).try_init();
 }

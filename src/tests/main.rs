@@ -23,6 +23,7 @@ mod tidy;
 mod tools;
 mod tools_bytes;
 mod tools_failures;
+mod tracing;
 mod transcripts;
 mod upstream;
 mod upstream_changes;

@@ -254,8 +254,8 @@ fn t_f9_each_http_client_is_built_in_one_place() {
         })
         .map(|source| source.path)
         .collect();
-    // One for callers' requests, one for downloads, which carries nobody's credentials.
-    let clients = ["src/embedder/fetch/client.rs", "src/upstream/http.rs"];
+    // One for callers' requests, one for downloads and one for traces, which carry nobody's credentials.
+    let clients = ["src/embedder/fetch/client.rs", "src/telemetry/otlp.rs", "src/upstream/http.rs"];
     assert_eq!(found.into_iter().collect::<Vec<_>>(), clients);
     for path in clients {
         let client = read(path);
@@ -269,7 +269,109 @@ fn t_f9_each_http_client_is_built_in_one_place() {
             assert!(client.contains(setting), "{path}: {setting}");
         }
     }
-    assert!(read(clients[1]).contains(".pool_idle_timeout("));
+    assert!(read(clients[2]).contains(".pool_idle_timeout("));
+}
+
+/// What stands before a text that somebody is told.
+const TELLS: &[&str] = &[
+    "#[error(",
+    "RpcError::new(",
+    "RpcError::invalid_params(",
+    "Refusal::new(",
+    "problems.add(",
+    "self.add(",
+    "invalid(",
+    "text(\"",
+    "UpstreamError::Invalid(",
+    "UpstreamError::Listing(",
+    "tracing::warn!(",
+    "tracing::error!(",
+    "Err(\"",
+    "fail(",
+];
+
+/// What the scan takes for a text that somebody is told, and is none.
+const NOT_TOLD: [&str; 6] = [
+    "x-repo-commit",
+    "x-linked-etag",
+    "progressToken",
+    "references outside the schema",
+    "the name is valid",
+    "the names are valid",
+];
+
+/// The first text behind a place in the code that is told to somebody; flags stand before what is said of them.
+fn told_text(code: &str) -> Option<String> {
+    let mut rest = code;
+    loop {
+        let start = rest.find('"').filter(|start| *start < 300)?;
+        let mut text = String::new();
+        let mut chars = rest[start + 1..].char_indices();
+        let mut end = rest.len();
+        while let Some((at, c)) = chars.next() {
+            match c {
+                '"' => {
+                    end = start + 1 + at + 1;
+                    break;
+                }
+                // A line that goes on, or a quote.
+                '\\' => match chars.next() {
+                    Some((_, '\n')) => text.push(' '),
+                    Some((_, escaped)) => text.push(escaped),
+                    None => break,
+                },
+                c => text.push(c),
+            }
+        }
+        if !text.starts_with("--") {
+            return Some(text.split_whitespace().collect::<Vec<_>>().join(" "));
+        }
+        rest = &rest[end..];
+    }
+}
+
+#[test]
+fn every_message_is_in_the_page_about_trouble() {
+    let page = read("docs/troubleshooting.md").split_whitespace().collect::<Vec<_>>().join(" ");
+    let (mut seen, mut missing) = (0, BTreeSet::new());
+    let elsewhere = ["eval", "demo"];
+    for source in sources_of_the_crate().filter(|source| !elsewhere.contains(&source.module())) {
+        let code: Vec<&str> = source.code().map(|(_, line)| line).collect();
+        let code = code.join("\n");
+        for tell in TELLS {
+            for (at, _) in code.match_indices(tell) {
+                let from = at + tell.len() - usize::from(tell.ends_with('"'));
+                let Some(text) = told_text(&code[from..]) else { continue };
+                // What stands between is for whoever is told; any part of some length shows that the page has it.
+                // The inside of `{}` is a value.
+                let outside = text.split('{').map(|part| part.rsplit('}').next().unwrap_or_default());
+                let parts =
+                    outside.flat_map(|part| part.split([':', ';', '.', ',', '?', '('])).map(str::trim);
+                let parts: Vec<&str> = parts.filter(|part| part.len() >= 10).collect();
+                if parts.is_empty() || NOT_TOLD.iter().any(|text| parts[0].starts_with(text)) {
+                    continue;
+                }
+                seen += 1;
+                if !parts.iter().any(|part| page.contains(part)) {
+                    missing.insert(format!("{}: {text}", source.path));
+                }
+            }
+        }
+    }
+    assert!(seen > 120, "{seen}");
+    assert!(missing.is_empty(), "docs/troubleshooting.md lacks: {missing:#?}");
+}
+
+#[test]
+fn the_charts_settings_are_the_flags_of_serve() {
+    let schema: serde_json::Value =
+        serde_json::from_str(&read("deploy/helm/toolsearch-proxy/values.schema.json")).unwrap();
+    let settings = schema["properties"]["settings"]["properties"].as_object().unwrap();
+    let page = toolsearch_proxy::config::configuration_page();
+    let flags = page.lines().filter_map(|line| line.strip_prefix("### `--")?.split(['`', ' ']).next());
+    let own = ["config", "listen", "admin-listen", "drain-delay", "drain-timeout"];
+    let flags: BTreeSet<&str> = flags.filter(|flag| !own.contains(flag)).collect();
+    assert_eq!(settings.keys().map(String::as_str).collect::<BTreeSet<_>>(), flags);
 }
 
 #[test]

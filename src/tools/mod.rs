@@ -31,7 +31,7 @@ use crate::caller::Caller;
 use crate::catalog::{Catalog, CatalogCache};
 use crate::mcp::{RpcError, TraceContext, code};
 use crate::search::Ranker;
-use crate::telemetry::{Metrics, Outcome};
+use crate::telemetry::{Metrics, Outcome, catalogue_span};
 use crate::upstream::{Challenge, Listening, Upstream, UpstreamError};
 use bytes::Bytes;
 use followed::Followed;
@@ -39,6 +39,7 @@ use heavy::Heavy;
 use schemas::ArgumentSchemas;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use tracing::Instrument;
 
 /// What the tools allow and show.
 #[derive(Clone, Copy, Debug)]
@@ -192,7 +193,12 @@ impl Toolbox {
 
     /// The caller's catalogue, or why there is none in words for the model.
     async fn catalog(&self, caller: &Caller) -> Result<Arc<Catalog>, Stop> {
-        self.catalogs.get(caller).await.map_err(|error| match error {
+        let span = catalogue_span();
+        let listed = self.catalogs.get(caller).instrument(span.clone()).await;
+        if let Ok(catalog) = &listed {
+            span.record("toolsearch.tools", catalog.tools().len());
+        }
+        listed.map_err(|error| match error {
             UpstreamError::Unauthorized(challenge) => Stop::Failed(ToolFailure::Unauthorized(challenge)),
             error => Stop::Upstream(Refusal::new(format!(
                 "The tools can't be listed now: {error}. Nothing was called. Try again later."

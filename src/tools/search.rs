@@ -10,11 +10,13 @@ use super::{Stop, ToolOptions, ToolReply, Toolbox};
 use crate::caller::Caller;
 use crate::catalog::Catalog;
 use crate::search::{Hit, Ranker};
+use crate::telemetry::search_span;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::time::Instant;
+use tracing::Instrument;
 
 /// Hits of a query that does not say how many.
 const LIMIT_DEFAULT: usize = 8;
@@ -62,9 +64,12 @@ impl Toolbox {
         let is_heavy = catalog.tools().len() * search.queries.len() >= HEAVY;
         let (started, queries) = (Instant::now(), search.queries.len());
         let work = move || search.run(&ranker, options, &catalog);
-        let found = if is_heavy { self.heavy.run(work).await } else { Some(work()) };
+        let span = search_span(queries);
+        let find = async { if is_heavy { self.heavy.run(work).await } else { Some(work()) } };
+        let found = find.instrument(span.clone()).await;
         match found {
             Some((text, without_hits)) => {
+                span.record("toolsearch.queries_without_hits", without_hits);
                 self.metrics.count_search(queries, without_hits, started.elapsed());
                 self.followed.searched(caller);
                 Ok(ToolReply::Own { text, is_error: false })
