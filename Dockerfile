@@ -2,7 +2,8 @@
 # Two images come from this file:
 #   docker build --tag toolsearch-proxy .
 #   docker build --tag toolsearch-proxy:large --target large .
-# The first holds the program with its built-in model; the second a larger model for more languages beside it.
+# The first holds the program with its built-in model; the second a larger model for more languages beside it, which
+# can be built once the digests in model/manifest.toml are confirmed (docs/models.md).
 
 FROM rust:1.95-bookworm AS build
 WORKDIR /build
@@ -11,6 +12,7 @@ COPY src src
 COPY e2e/Cargo.toml e2e/Cargo.toml
 COPY e2e/src e2e/src
 COPY model model
+COPY deploy/packages/man_and_completions.rs deploy/packages/man_and_completions.rs
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
     cargo build --release --locked --package toolsearch-proxy --bin toolsearch-proxy \

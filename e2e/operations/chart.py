@@ -73,6 +73,7 @@ ODD = {
         {
             "settings": UPSTREAM,
             "replicas": 0,
+            "drainDelaySeconds": 0,
             "podDisruptionBudget": {"enabled": False},
             "serviceAccount": {"create": False},
             "resources": {},
@@ -98,6 +99,7 @@ REFUSED = {
     "both a ConfigMap and a Secret": {"settings": UPSTREAM, "upstreamCA": {"configMap": "a", "secret": "b"}},
     "a route without a gateway": {"settings": UPSTREAM, "httpRoute": {"enabled": True}},
     "a tag as a digest": {"settings": UPSTREAM, "image": {"digest": "latest"}},
+    "a delay that is no number": {"settings": UPSTREAM, "drainDelaySeconds": "5s"},
     "a port out of range": {"settings": UPSTREAM, "service": {"port": 70000}},
 }
 

@@ -32,10 +32,6 @@ readinessProbe:
   httpGet: {path: /readyz, port: metrics}
   periodSeconds: 2
   failureThreshold: 2
-lifecycle:
-  preStop:
-    sleep:
-      seconds: {{ .Values.preStopSleepSeconds }}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true

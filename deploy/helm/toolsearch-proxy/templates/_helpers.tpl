@@ -44,8 +44,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 
 {{- /* The settings file: what the chart decides, then what the values say. */ -}}
 {{- define "toolsearch-proxy.settings" -}}
-{{- /* The pod waits before it tells the proxy, so the proxy does not wait once more. */ -}}
-{{- $own := dict "drain-delay" "0s" "drain-timeout" (printf "%ds" (int .Values.drainSeconds)) "admin-listen" "0.0.0.0:9090" -}}
+{{- $own := dict "drain-timeout" (printf "%ds" (int .Values.drainSeconds)) "drain-delay" (printf "%ds" (int .Values.drainDelaySeconds)) "admin-listen" "0.0.0.0:9090" -}}
 {{- if .Values.sidecar.enabled -}}
 {{- $_ := set $own "listen" "127.0.0.1:8080" -}}
 {{- $_ := set $own "upstream" (printf "http://127.0.0.1:%d%s" (int .Values.sidecar.gateway.port) .Values.sidecar.upstreamPath) -}}
