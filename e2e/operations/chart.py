@@ -66,6 +66,12 @@ ODD = {
     "the sidecar and everything": ("proxy", {**EVERYTHING, **SIDECAR, "settings": {"max-tools": 1}}),
     "a release with the longest name": (LONG, {"settings": UPSTREAM, "serviceMonitor": {"enabled": True}}),
     "a release named as the chart": ("toolsearch-proxy", {"settings": UPSTREAM}),
+    "a release with dots": ("a.b-1.2", {"settings": UPSTREAM, "serviceMonitor": {"enabled": True}}),
+    "maps and lists taken back": (
+        "proxy",
+        {"settings": UPSTREAM, "resources": None, "service": {"annotations": None}, "tolerations": None, "podLabels": None, "env": None},
+    ),
+    "labels that look like numbers": ("proxy", {"settings": UPSTREAM, "podLabels": {"year": "2026", "on": "true"}}),
     "long overrides": ("r", {"settings": UPSTREAM, "nameOverride": "n" * 80, "fullnameOverride": "f-" * 60}),
     "a name that looks like a number": ("1", {"settings": UPSTREAM, "fullnameOverride": "42"}),
     "nothing for availability": (
@@ -98,6 +104,13 @@ REFUSED = {
     "a count that is no number": {"settings": {**UPSTREAM, "max-tools": "many"}},
     "both a ConfigMap and a Secret": {"settings": UPSTREAM, "upstreamCA": {"configMap": "a", "secret": "b"}},
     "a route without a gateway": {"settings": UPSTREAM, "httpRoute": {"enabled": True}},
+    "fewer replicas at most than at least": {
+        "settings": UPSTREAM,
+        "autoscaling": {"enabled": True, "minReplicas": 5, "maxReplicas": 2},
+    },
+    "an empty upstream": {"settings": {"upstream": ""}},
+    "a tag that is a number": {"settings": UPSTREAM, "image": {"tag": 1.0}},
+    "settings that are no map": {"settings": ["upstream"]},
     "a tag as a digest": {"settings": UPSTREAM, "image": {"digest": "latest"}},
     "a delay that is no number": {"settings": UPSTREAM, "drainDelaySeconds": "5s"},
     "a port out of range": {"settings": UPSTREAM, "service": {"port": 70000}},
@@ -124,7 +137,7 @@ def check(case, documents):
     for document in documents:
         kinds.setdefault(document["kind"], []).append(document)
         name = document["metadata"]["name"]
-        if len(name) > 63 or name != name.strip("-"):
+        if len(name) > 63 or name != name.strip("-") or "." in name:
             fail(f"{case}: {document['kind']} is named {name}")
         if document["kind"] in CUSTOM:
             continue

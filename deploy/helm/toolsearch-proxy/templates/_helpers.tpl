@@ -5,8 +5,8 @@
 {{- define "toolsearch-proxy.fullname" -}}
 {{- $name := include "toolsearch-proxy.name" . -}}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- /* A Service's name has at most 63 characters, and a ConfigMap's or an HPA's follows from it. */ -}}
-{{- default $full .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- /* A Service's name has at most 63 characters and no dots, which a release's may have; other names follow from it. */ -}}
+{{- default $full .Values.fullnameOverride | replace "." "-" | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "toolsearch-proxy.selector" -}}
