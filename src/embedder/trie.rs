@@ -15,7 +15,7 @@ const VALUE_MAX: u32 = (1 << 24) - 2;
 
 /// With more strings than this, room is given away for time: looking for the tightest place for each of millions of
 /// units would take minutes.
-const HASTY_FROM: usize = 100_000;
+const HASTY_FROM: usize = 200_000;
 
 /// A trie over little-endian units in `units`.
 #[derive(Debug, Clone, Copy)]

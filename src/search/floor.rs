@@ -9,13 +9,14 @@
 //! ```
 //!
 //! Tools speak English. In a question in English a word that no tool has counts against the catalogue; in another language
-//! it says nothing, and the cosine must do. An exact name needs no evidence.
+//! it says nothing, and the cosine must do. A question that has no English function words, but words that tools have, may be
+//! either: one of the two is enough. An exact name needs no evidence.
 
 use super::index::Index;
 use super::lexical::Lexical;
 use super::options::FloorOptions;
 
-/// A question of whose words the catalogue knows so much is in the catalogue's language.
+/// A question of whose words the catalogue knows so much may be in the catalogue's language.
 const KNOWN_IN_ENGLISH: f32 = 0.3;
 
 /// What a query found, as far as it tells whether anything fits.
@@ -32,19 +33,20 @@ impl Evidence {
     pub(super) fn new(index: &Index, lexical: &Lexical, cosine: Option<f32>, english: bool) -> Self {
         let best = lexical.scores.iter().copied().fold(0.0, f32::max);
         let known = if lexical.bound > 0.0 { lexical.known / lexical.bound } else { 0.0 };
-        let english = english || known >= KNOWN_IN_ENGLISH;
         Self { cosine, known, answered: best / index.idf_unknown(), english }
     }
 
     /// Whether it is enough in a catalogue of `documents` tools.
     pub(super) fn suffices(&self, floor: &FloorOptions, documents: usize) -> bool {
         let words = floor.known * self.known + floor.answered * self.answered;
-        let larger = (f64::from(documents.max(FEW_DOCUMENTS) as u32) / USUAL_DOCUMENTS).ln() as f32;
-        match self.cosine {
-            Some(cosine) if self.english => cosine + words >= floor.english + floor.growth * larger,
-            Some(cosine) => cosine >= floor.other + floor.other_growth * larger,
-            None => words >= floor.words + floor.growth * larger,
-        }
+        let documents = documents.clamp(FEW_DOCUMENTS, MANY_DOCUMENTS) as u32;
+        let larger = (f64::from(documents) / USUAL_DOCUMENTS).ln() as f32;
+        let Some(cosine) = self.cosine else {
+            return words >= floor.words + floor.growth * larger;
+        };
+        let may_be_english = self.english || self.known >= KNOWN_IN_ENGLISH;
+        may_be_english && cosine + words >= floor.english + floor.growth * larger
+            || !self.english && cosine >= floor.other + floor.other_growth * larger
     }
 }
 
@@ -54,3 +56,43 @@ const USUAL_DOCUMENTS: f64 = 100.0;
 /// A smaller catalogue is held to the floors of one of this size: below it nothing was measured, and lower floors would let
 /// everything pass.
 const FEW_DOCUMENTS: usize = 40;
+
+/// A larger catalogue is held to the floors of one of this size: what fits is no nearer to its question for having more
+/// neighbours, and floors that went on growing refused one question in seven among 6,000 tools.
+const MANY_DOCUMENTS: usize = 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::RankerOptions;
+
+    fn suffices(evidence: Evidence, documents: usize) -> bool {
+        evidence.suffices(&RankerOptions::default().floor, documents)
+    }
+
+    #[test]
+    fn a_catalogue_of_many_thousands_asks_for_no_more_than_one_of_a_thousand() {
+        for english in [true, false] {
+            let near = |hundredth: u32| Evidence {
+                cosine: Some(hundredth as f32 / 100.0),
+                known: 0.5,
+                answered: 0.2,
+                english,
+            };
+            let least = |documents| (0..100).find(|&hundredth| suffices(near(hundredth), documents));
+            assert!(least(100) < least(1000), "{english}");
+            assert_eq!(least(1000), least(6000), "{english}");
+            assert_eq!(least(5), least(40), "{english}");
+        }
+    }
+
+    #[test]
+    fn a_question_in_another_language_need_not_share_words_with_tools() {
+        let foreign = Evidence { cosine: Some(0.4), known: 0.1, answered: 0.01, english: false };
+        assert!(suffices(foreign, 500));
+        assert!(!suffices(Evidence { english: true, ..foreign }, 500));
+        // Names in it that some tool happens to have don't make it English.
+        assert!(suffices(Evidence { known: 0.4, ..foreign }, 500));
+        assert!(!suffices(Evidence { cosine: Some(0.1), ..foreign }, 500));
+    }
+}

@@ -2,13 +2,17 @@
 //!
 //! ```text
 //! words = lexical score / (bound^(1 - g) * best lexical score^g)
-//! s     = semantic share * share of the query's letters that the embedder knows
+//! s     = share of the query's letters that the embedder knows
+//!         * (semantic share * (1 - l * ln(words of the query / 8)) + c * (1/2 - best lexical score / bound))
 //! score = s * cosine + (1 - s) * words
 //! ```
 //!
 //! Scores are added rather than ranks: ranks throw away how sure an arm is, which cost up to 16 points of recall on
 //! paraphrases. Dividing by the bound alone leaves a long question, of whose many words no tool has most, to the cosine;
 //! dividing by the best score alone makes a chance match as good as a full one; their weighted geometric mean is neither.
+//!
+//! The mean of a long request is near all that it asks for and close to none of it, so meaning counts less the longer the
+//! request is, and more where no tool has the words.
 
 use super::index::Index;
 use super::lexical::Lexical;
@@ -41,7 +45,8 @@ pub(super) fn fuse(
     let cosines = query.map(|query| index.cosines(&query.whole)).unwrap_or_default();
     let best = lexical.scores.iter().copied().fold(0.0, f32::max);
     let divisor = divisor(lexical.bound, best, options.best);
-    let semantic = query.map_or(0.0, |query| options.semantic * query.known);
+    let covered = if lexical.bound > 0.0 { best / lexical.bound } else { 0.0 };
+    let semantic = query.map_or(0.0, |query| semantic_share(options, query, covered));
     let scale = if divisor > 0.0 { (1.0 - semantic) / divisor } else { 0.0 };
     let mut scores: Vec<f32> = lexical.scores.iter().map(|score| score * scale).collect();
     for (score, cosine) in scores.iter_mut().zip(&cosines) {
@@ -69,6 +74,17 @@ pub(super) fn fuse(
     Fused { scores, cosines, order, nearest: nearest_of_all }
 }
 
+/// What the cosine counts, from 0 to 1. `covered` is how much of the query's words the best document has.
+fn semantic_share(options: &FusionOptions, query: &QueryVectors, covered: f32) -> f32 {
+    /// A query of so many words is not long.
+    const USUAL_WORDS: f64 = 8.0;
+    /// Beyond 60 words a query is no longer.
+    const LONGER_MAX: f64 = 2.0;
+    let longer = (query.words as f64 / USUAL_WORDS).ln().clamp(0.0, LONGER_MAX) as f32;
+    let share = options.semantic * (1.0 - options.long * longer) + options.uncovered * (0.5 - covered);
+    query.known * share.clamp(0.0, 1.0)
+}
+
 /// `bound^(1 - best's share) * best^(best's share)`, in double precision so that it is the same on every machine.
 fn divisor(bound: f32, best: f32, share: f32) -> f32 {
     let share = f64::from(share);
@@ -86,4 +102,26 @@ fn truncate_to_best(order: &mut Vec<u32>, scores: &[f32], depth: usize) {
         order.truncate(depth);
     }
     order.sort_unstable_by(better);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::search::RankerOptions;
+    use crate::search::vectors::QueryVector;
+
+    fn share(words: usize, covered: f32) -> f32 {
+        let query =
+            QueryVectors { whole: QueryVector::new(&[1.0]), sentences: Vec::new(), known: 1.0, words };
+        semantic_share(&RankerOptions::default().fusion, &query, covered)
+    }
+
+    #[test]
+    fn meaning_counts_less_in_a_long_request_and_more_where_no_tool_has_the_words() {
+        assert_eq!(share(1, 0.5), share(8, 0.5));
+        assert!(share(8, 0.5) > share(40, 0.5));
+        assert_eq!(share(200, 0.5), share(2000, 0.5));
+        assert!(share(8, 0.0) > share(8, 1.0));
+        assert!(share(2000, 1.0) > 0.0);
+    }
 }

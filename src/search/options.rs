@@ -54,8 +54,12 @@ pub struct VectorOptions {
 /// How the two arms are added.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FusionOptions {
-    /// The share of the cosine; the rest is words.
+    /// The share of the cosine for a short query of whose words the best document has half; the rest is words.
     pub semantic: f32,
+    /// How much less that is for each time the query is e times longer.
+    pub long: f32,
+    /// How much more it is the less of the query's words the best document has.
+    pub uncovered: f32,
     /// How far a lexical score is measured by the best one, rather than by what the question could reach (`g` in
     /// `fuse.rs`).
     pub best: f32,
@@ -99,7 +103,7 @@ impl Default for RankerOptions {
             k1: 2.5,
             synonym: 0.3,
             shared_rarity: 0.35,
-            weak: 0.4,
+            weak: 0.5,
             kind: 0.7,
             pair: 0.2,
             repeat: 0.2,
@@ -111,15 +115,15 @@ impl Default for RankerOptions {
                 body: 0.3,
                 parameters: 0.2,
             },
-            fusion: FusionOptions { semantic: 0.6, best: 0.7, sentence: 0.6 },
+            fusion: FusionOptions { semantic: 0.65, long: 0.3, uncovered: 0.1, best: 0.7, sentence: 0.6 },
             floor: FloorOptions {
                 known: 0.4,
                 answered: 1.5,
                 english: 0.5,
-                other: 0.13,
+                other: 0.11,
                 words: 0.1,
-                growth: 0.22,
-                other_growth: 0.04,
+                growth: 0.23,
+                other_growth: 0.08,
             },
         }
     }

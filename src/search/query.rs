@@ -154,21 +154,25 @@ pub(super) struct QueryVectors {
     pub sentences: Vec<QueryVector>,
     /// The share of the query's letters that the embedder knows: how far its cosines can be trusted.
     pub known: f32,
+    /// Words between spaces.
+    pub words: usize,
 }
 
 /// `None` when the embedder knows no token of the query.
 pub(super) fn vectors(embedder: &dyn Embed, query: &str) -> Option<QueryVectors> {
     let (whole, known) = vectors::embed_known(embedder, query)?;
     let whole = QueryVector::new(&whole);
+    let words = query.split_whitespace().count();
     let sentences: Vec<&str> = sentences(query).take(SENTENCES_MAX).collect();
     if sentences.len() < 2 {
-        return Some(QueryVectors { whole, sentences: Vec::new(), known });
+        return Some(QueryVectors { whole, sentences: Vec::new(), known, words });
     }
     let sentences = sentences.iter().filter_map(|sentence| vectors::embed(embedder, sentence));
     Some(QueryVectors {
         whole,
         sentences: sentences.map(|vector| QueryVector::new(&vector)).collect(),
         known,
+        words,
     })
 }
 
