@@ -9,19 +9,22 @@ import numpy as np
 from safetensors.numpy import save_file
 
 
-COMMON = 1e-3  # a piece this frequent in the corpus weighs half; rarer ones more, up to one
+COMMON = float(os.environ.get("COMMON", "1e-3"))  # a row this frequent in the corpus weighs half; rarer ones more, up to one
 
 
 def main(table, work, out):
     os.makedirs(out, exist_ok=True)
     vectors = np.load(table).astype(np.float32)
-    counts = np.bincount(np.load(f"{work}/tokens.npz")["flat"], minlength=len(vectors))
+    counts = np.load(f"{work}/uses.npy")
     vectors *= (COMMON / (COMMON + counts / counts.sum())).astype(np.float32)[:, None]
+    vectors = vectors[:, : int(os.environ.get("KEPT", "256"))]
     vectors[:2] = 0
     # One scale for the whole table: a vector's length is its weight in the mean. The few longest values are cut.
     scale = np.quantile(np.abs(vectors), float(os.environ.get("CUT", "0.9999"))) / 127
     whole = np.clip(np.round(vectors / scale), -127, 127).astype(np.int8)
-    save_file({"embeddings": whole}, f"{out}/model.safetensors")
+    # Several tokens may have one row, as the forms of a Lithuanian word do.
+    mapping = np.load(f"{work}/mapping.npy").astype(np.int32)
+    save_file({"embeddings": whole, "mapping": mapping}, f"{out}/model.safetensors")
     shutil.copy(f"{work}/tokenizer.json", f"{out}/tokenizer.json")
     config = {
         "model_type": "model2vec",

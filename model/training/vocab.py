@@ -111,8 +111,9 @@ def load(description):
     return Tokenizer.from_str(json.dumps(description, ensure_ascii=False))
 
 
-def read_texts(data):
-    """All texts as (language, target, text); targets count the English texts first, then the extra ones."""
+def read_texts(data, only=None):
+    """All texts, or of the pairs those of one language, as (language, target, text); targets count the English texts
+    first, then the extra ones, then the requests."""
     english = json.load(open(f"{data}/english.json", encoding="utf-8"))
     extra = json.load(open(f"{data}/extra.json", encoding="utf-8"))
     for target, text in enumerate(english + extra):
@@ -127,6 +128,8 @@ def read_texts(data):
             yield language, border + int(number), text
     with open(f"{data}/pairs.tsv", encoding="utf-8") as file:
         for line in file:
+            if only and not line.startswith(only):
+                continue
             language, target, text = line.rstrip("\n").split("\t", 2)
             yield language, int(target), text
             for other in moods.imperatives(language, text):
@@ -225,9 +228,10 @@ def store_tokens(words, cut, out):
     )
 
 
-def store_fillers(model, out):
+def store_fillers(model, out, mapping=None):
     def phrases(texts):
-        return [[i for i in e.ids if i > 1] for e in model.encode_batch_fast(texts, add_special_tokens=False)]
+        found = [[i for i in e.ids if i > 1] for e in model.encode_batch_fast(texts, add_special_tokens=False)]
+        return found if mapping is None else [mapping[ids].tolist() for ids in found]
 
     before = {language: phrases(text.split("|")) for language, text in fillers.BEFORE.items()}
     before["en"] = phrases(fillers.ENGLISH_BEFORE)

@@ -26,7 +26,11 @@ pub(super) fn write(
         number(evidence.cosine),
         evidence.known,
         evidence.answered,
-        if evidence.english { "English" } else { "not English" },
+        match (evidence.english, evidence.may_be_english()) {
+            (true, _) => "English",
+            (false, true) => "perhaps English",
+            (false, false) => "not English",
+        },
         if hits.is_empty() { "nothing fits" } else { "an answer" },
     )?;
     for (hit, place) in hits.iter().zip(1..) {

@@ -36,6 +36,11 @@ impl Evidence {
         Self { cosine, known, answered: best / index.idf_unknown(), english }
     }
 
+    /// Whether its words are held against it: it is English for sure, or shares words with the catalogue.
+    pub fn may_be_english(&self) -> bool {
+        self.english || self.known >= KNOWN_IN_ENGLISH
+    }
+
     /// Whether it is enough in a catalogue of `documents` tools.
     pub(super) fn suffices(&self, floor: &FloorOptions, documents: usize) -> bool {
         let words = floor.known * self.known + floor.answered * self.answered;
@@ -44,8 +49,7 @@ impl Evidence {
         let Some(cosine) = self.cosine else {
             return words >= floor.words + floor.growth * larger;
         };
-        let may_be_english = self.english || self.known >= KNOWN_IN_ENGLISH;
-        may_be_english && cosine + words >= floor.english + floor.growth * larger
+        self.may_be_english() && cosine + words >= floor.english + floor.growth * larger
             || !self.english && cosine >= floor.other + floor.other_growth * larger
     }
 }

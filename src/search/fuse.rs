@@ -3,7 +3,8 @@
 //! ```text
 //! words = lexical score / (bound^(1 - g) * best lexical score^g)
 //! s     = share of the query's letters that the embedder knows
-//!         * (semantic share * (1 - l * ln(words of the query / 8)) + c * (1/2 - best lexical score / bound))
+//!         * (semantic share * (1 - l * ln(words of the query / 8) * k) + c * (1/2 - best lexical score / bound))
+//! k     = 1 where tools have half of the query's words, less where they have fewer
 //! score = s * cosine + (1 - s) * words
 //! ```
 //!
@@ -45,8 +46,9 @@ pub(super) fn fuse(
     let cosines = query.map(|query| index.cosines(&query.whole)).unwrap_or_default();
     let best = lexical.scores.iter().copied().fold(0.0, f32::max);
     let divisor = divisor(lexical.bound, best, options.best);
-    let covered = if lexical.bound > 0.0 { best / lexical.bound } else { 0.0 };
-    let semantic = query.map_or(0.0, |query| semantic_share(options, query, covered));
+    let part = |score: f32| if lexical.bound > 0.0 { score / lexical.bound } else { 0.0 };
+    let (covered, shared) = (part(best), part(lexical.known));
+    let semantic = query.map_or(0.0, |query| semantic_share(options, query, covered, shared));
     let scale = if divisor > 0.0 { (1.0 - semantic) / divisor } else { 0.0 };
     let mut scores: Vec<f32> = lexical.scores.iter().map(|score| score * scale).collect();
     for (score, cosine) in scores.iter_mut().zip(&cosines) {
@@ -74,14 +76,18 @@ pub(super) fn fuse(
     Fused { scores, cosines, order, nearest: nearest_of_all }
 }
 
-/// What the cosine counts, from 0 to 1. `covered` is how much of the query's words the best document has.
-fn semantic_share(options: &FusionOptions, query: &QueryVectors, covered: f32) -> f32 {
+/// What the cosine counts, from 0 to 1. `covered` is how much of the query's words the best document has, `shared` how much
+/// of them any document has: a long request in another language than the tools' still has nothing but its meaning.
+fn semantic_share(options: &FusionOptions, query: &QueryVectors, covered: f32, shared: f32) -> f32 {
     /// A query of so many words is not long.
     const USUAL_WORDS: f64 = 8.0;
     /// Beyond 60 words a query is no longer.
     const LONGER_MAX: f64 = 2.0;
+    /// So much of the query's words must be those of tools for its length to count in full.
+    const SHARED: f32 = 0.5;
     let longer = (query.words as f64 / USUAL_WORDS).ln().clamp(0.0, LONGER_MAX) as f32;
-    let share = options.semantic * (1.0 - options.long * longer) + options.uncovered * (0.5 - covered);
+    let share = options.semantic * (1.0 - options.long * longer * (shared / SHARED).min(1.0))
+        + options.uncovered * (0.5 - covered);
     query.known * share.clamp(0.0, 1.0)
 }
 
@@ -110,18 +116,20 @@ mod tests {
     use crate::search::RankerOptions;
     use crate::search::vectors::QueryVector;
 
-    fn share(words: usize, covered: f32) -> f32 {
+    fn share(words: usize, covered: f32, shared: f32) -> f32 {
         let query =
             QueryVectors { whole: QueryVector::new(&[1.0]), sentences: Vec::new(), known: 1.0, words };
-        semantic_share(&RankerOptions::default().fusion, &query, covered)
+        semantic_share(&RankerOptions::default().fusion, &query, covered, shared)
     }
 
     #[test]
     fn meaning_counts_less_in_a_long_request_and_more_where_no_tool_has_the_words() {
-        assert_eq!(share(1, 0.5), share(8, 0.5));
-        assert!(share(8, 0.5) > share(40, 0.5));
-        assert_eq!(share(200, 0.5), share(2000, 0.5));
-        assert!(share(8, 0.0) > share(8, 1.0));
-        assert!(share(2000, 1.0) > 0.0);
+        assert_eq!(share(1, 0.5, 1.0), share(8, 0.5, 1.0));
+        assert!(share(8, 0.5, 1.0) > share(40, 0.5, 1.0));
+        assert_eq!(share(200, 0.5, 1.0), share(2000, 0.5, 1.0));
+        assert!(share(8, 0.0, 1.0) > share(8, 1.0, 1.0));
+        assert!(share(2000, 1.0, 1.0) > 0.0);
+        // No tool has the words of a request in another language, however long.
+        assert_eq!(share(2000, 0.0, 0.0), share(8, 0.0, 0.0));
     }
 }

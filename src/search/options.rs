@@ -56,7 +56,7 @@ pub struct VectorOptions {
 pub struct FusionOptions {
     /// The share of the cosine for a short query of whose words the best document has half; the rest is words.
     pub semantic: f32,
-    /// How much less that is for each time the query is e times longer.
+    /// How much less that is for each time the query is e times longer, if tools have its words.
     pub long: f32,
     /// How much more it is the less of the query's words the best document has.
     pub uncovered: f32,
@@ -115,12 +115,12 @@ impl Default for RankerOptions {
                 body: 0.3,
                 parameters: 0.2,
             },
-            fusion: FusionOptions { semantic: 0.65, long: 0.3, uncovered: 0.1, best: 0.7, sentence: 0.6 },
+            fusion: FusionOptions { semantic: 0.65, long: 0.35, uncovered: 0.1, best: 0.7, sentence: 0.5 },
             floor: FloorOptions {
                 known: 0.4,
                 answered: 1.5,
                 english: 0.5,
-                other: 0.11,
+                other: 0.115,
                 words: 0.1,
                 growth: 0.23,
                 other_growth: 0.08,
