@@ -6,8 +6,8 @@
 use crate::caller::Caller;
 use crate::catalog::CatalogCache;
 use crate::mcp::{
-    Era, Payload, ProtocolVersion, ResultType, RpcError, TraceContext, code, from_object, keys, present,
-    undeclared_capabilities,
+    Era, InputRequests, Payload, ProtocolVersion, ResultType, RpcError, TraceContext, code, from_object,
+    keys, null_type, present,
 };
 use crate::telemetry::Outcome;
 use crate::tools::{ToolFailure, ToolKind, ToolReply, ToolRequest, Toolbox, outer_object};
@@ -269,7 +269,14 @@ fn undeclared(reply: &ToolReply, request: &Request<'_>) -> Option<RpcError> {
     if request.version.era() == Era::Legacy || ResultType::of(result) != ResultType::InputRequired {
         return None;
     }
-    let missing = undeclared_capabilities(result, request.client_capabilities)?;
+    let missing = match InputRequests::of(result, request.client_capabilities) {
+        InputRequests::Declared => return None,
+        InputRequests::Undeclared(missing) => missing,
+        InputRequests::Unknown => {
+            let text = "the tool asks for input in a form that MCP does not know";
+            return Some(RpcError::new(code::INTERNAL_ERROR, text));
+        }
+    };
     Some(RpcError {
         code: code::MISSING_CAPABILITY,
         message: Cow::Borrowed("the tool asks for input that this client did not declare it can give"),
@@ -295,6 +302,12 @@ fn call_result(reply: ToolReply, era: Era) -> Payload {
 
 /// A modern result must say that it is complete; a legacy upstream's does not. The rest stays as it is.
 fn with_result_type(result: &Bytes) -> Payload {
+    if let Some(null) = null_type(result) {
+        let mut payload = Payload::from(result.slice(..null.start));
+        payload.push(&br#""complete""#[..]);
+        payload.push(result.slice(null.end..));
+        return payload;
+    }
     let mut payload = Payload::from(&br#"{"resultType":"complete""#[..]);
     let rest = result.slice(1..);
     if !rest.trim_ascii_start().starts_with(b"}") {

@@ -187,9 +187,9 @@ impl Problems {
     pub(super) fn origins(&mut self, origins: Vec<String>) -> Vec<String> {
         const FLAG: &str = "--allowed-origins";
         let origins = self.items(FLAG, origins);
-        for origin in origins.iter().filter(|origin| !matches!(origin.as_str(), "*" | "null")) {
+        for origin in origins.iter().filter(|origin| origin.as_str() != "*") {
             let rest = origin.split_once("://").map_or("", |(_, rest)| rest);
-            if rest.is_empty() || rest.contains(['/', '@', '?', '#', ' ']) {
+            if rest.is_empty() || rest.contains(['/', '@', '?', '#', ' ', '*']) {
                 self.add(
                     FLAG,
                     format!("'{origin}' is no origin: write scheme and host without a path, such as https://app.example"),

@@ -29,6 +29,6 @@ pub use meta::{LOG_LEVELS, RequestMeta, TraceContext, keys};
 pub use object::{Object, from_object};
 pub use param_headers::{ParamHeader, ParamHeaderFault, param_headers};
 pub use payload::Payload;
-pub use result::{ResultType, undeclared_capabilities};
+pub use result::{InputRequests, ResultType, null_type};
 pub use sse::{SseDecoder, SseFault, SsePosition};
 pub use version::{Era, ProtocolVersion};

@@ -1,10 +1,13 @@
 //! The one member of a result that decides what may be done with it.
 
+use super::jsonrpc::present;
 use super::object::from_object;
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A result's `resultType`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,32 +39,91 @@ impl ResultType {
     }
 }
 
-/// The capabilities that a result's `inputRequests` need and the client did not declare, as an object; `None` when all
-/// of them are declared.
-pub fn undeclared_capabilities(result: &[u8], declared: &RawValue) -> Option<serde_json::Value> {
+/// Where a result that says nothing of its type says so with `null`: the place of that word in the result.
+pub fn null_type(result: &[u8]) -> Option<Range<usize>> {
     #[derive(Deserialize)]
-    struct Asking {
-        #[serde(default, rename = "inputRequests")]
-        requests: BTreeMap<String, InputRequest>,
+    struct Typed<'a> {
+        #[serde(borrow, default, deserialize_with = "present", rename = "resultType")]
+        result_type: Option<&'a RawValue>,
     }
+    let typed: Typed<'_> = from_object(result).ok()?;
+    let null = typed.result_type.filter(|value| value.get() == "null")?;
+    // The value is borrowed from the result, so its place there is a subtraction.
+    let start = null.get().as_ptr().addr() - result.as_ptr().addr();
+    Some(start..start + null.get().len())
+}
+
+/// Whether a client can be asked for a result's `inputRequests`.
+#[derive(Debug, PartialEq)]
+pub enum InputRequests {
+    /// It declared all that they need.
+    Declared,
+    /// It did not declare these capabilities.
+    Undeclared(Value),
+    /// One of them is nothing that MCP knows.
+    Unknown,
+}
+
+impl InputRequests {
+    /// Holds a result's requests against what the client declared. A client that declared extensions may be asked for
+    /// what is not known here.
+    pub fn of(result: &[u8], declared: &RawValue) -> Self {
+        #[derive(Deserialize)]
+        struct Asking<'a> {
+            #[serde(borrow, default, rename = "inputRequests")]
+            requests: BTreeMap<Cow<'a, str>, &'a RawValue>,
+        }
+        let declared: Value = serde_json::from_str(declared.get()).unwrap_or_default();
+        let Ok(asking) = from_object::<Asking<'_>>(result) else { return Self::Unknown };
+        let mut missing = serde_json::Map::new();
+        for request in asking.requests.values() {
+            match needs(request) {
+                Some(needs) => {
+                    for (capability, part) in needs {
+                        if !is_declared(&declared, capability, part) {
+                            let parts = missing.entry(capability).or_insert_with(|| json!({}));
+                            part.map(|part| parts[part] = json!({}));
+                        }
+                    }
+                }
+                None if declared["extensions"].as_object().is_some_and(|all| !all.is_empty()) => {}
+                None => return Self::Unknown,
+            }
+        }
+        if missing.is_empty() { Self::Declared } else { Self::Undeclared(missing.into()) }
+    }
+}
+
+/// The capabilities that a request needs, and which part of them; `None` for a request that MCP does not know.
+fn needs(request: &RawValue) -> Option<Vec<(&'static str, Option<&'static str>)>> {
     #[derive(Deserialize)]
-    struct InputRequest {
+    struct InputRequest<'a> {
+        #[serde(borrow)]
+        method: Cow<'a, str>,
         #[serde(default)]
-        method: String,
+        params: Value,
     }
-    let asking: Asking = from_object(result).ok()?;
-    let declared: BTreeMap<String, serde::de::IgnoredAny> = serde_json::from_str(declared.get()).ok()?;
-    let needed = asking.requests.values().filter_map(|request| match request.method.as_str() {
-        "elicitation/create" => Some("elicitation"),
-        "sampling/createMessage" => Some("sampling"),
-        "roots/list" => Some("roots"),
-        _ => None,
-    });
-    let missing: serde_json::Map<String, serde_json::Value> = needed
-        .filter(|capability| !declared.contains_key(*capability))
-        .map(|capability| (capability.to_owned(), serde_json::json!({})))
-        .collect();
-    (!missing.is_empty()).then(|| missing.into())
+    let request: InputRequest<'_> = serde_json::from_str(request.get()).ok()?;
+    let params = &request.params;
+    Some(match &*request.method {
+        "elicitation/create" if params["mode"] == "url" => vec![("elicitation", Some("url"))],
+        "elicitation/create" => vec![("elicitation", None)],
+        "sampling/createMessage" => {
+            let tools = !params["tools"].is_null() || !params["toolChoice"].is_null();
+            let context = matches!(params["includeContext"].as_str(), Some("thisServer" | "allServers"));
+            let mut needs = vec![("sampling", None)];
+            needs.extend(tools.then_some(("sampling", Some("tools"))));
+            needs.extend(context.then_some(("sampling", Some("context"))));
+            needs
+        }
+        "roots/list" => vec![("roots", None)],
+        _ => return None,
+    })
+}
+
+fn is_declared(declared: &Value, capability: &str, part: Option<&str>) -> bool {
+    let capability = &declared[capability];
+    capability.is_object() && part.is_none_or(|part| capability[part].is_object())
 }
 
 #[cfg(test)]
@@ -70,14 +132,52 @@ mod tests {
 
     #[test]
     fn m35_what_the_client_did_not_declare_is_named() {
-        let asking = br#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"roots/list"},"c":{"method":"x"}}}"#;
-        let missing =
-            |declared: &str| undeclared_capabilities(asking, serde_json::from_str(declared).unwrap());
-        assert_eq!(missing("{}").unwrap(), serde_json::json!({"elicitation": {}, "roots": {}}));
-        assert_eq!(missing(r#"{"elicitation":{"form":{}}}"#).unwrap(), serde_json::json!({"roots": {}}));
-        assert_eq!(missing(r#"{"elicitation":{},"roots":{}}"#), None);
+        let asking = br#"{"resultType":"input_required","inputRequests":{"a":{"method":"elicitation/create"},"b":{"method":"roots/list"}}}"#;
+        let of = |result: &[u8], declared: &str| {
+            InputRequests::of(result, serde_json::from_str(declared).unwrap())
+        };
+        let undeclared = InputRequests::Undeclared;
+        assert_eq!(of(asking, "{}"), undeclared(json!({"elicitation": {}, "roots": {}})));
+        assert_eq!(
+            of(asking, r#"{"elicitation":{"form":{}},"roots":null}"#),
+            undeclared(json!({"roots": {}}))
+        );
+        assert_eq!(of(asking, r#"{"elicitation":{},"roots":{}}"#), InputRequests::Declared);
         let state_only = br#"{"resultType":"input_required","requestState":"s"}"#;
-        assert_eq!(undeclared_capabilities(state_only, serde_json::from_str("{}").unwrap()), None);
+        assert_eq!(of(state_only, "{}"), InputRequests::Declared);
+    }
+
+    #[test]
+    fn m35_parts_of_a_capability_are_declared_by_themselves() {
+        let of = |request: &str, declared: &str| {
+            let asking = format!(r#"{{"resultType":"input_required","inputRequests":{{"a":{request}}}}}"#);
+            InputRequests::of(asking.as_bytes(), serde_json::from_str(declared).unwrap())
+        };
+        let url = r#"{"method":"elicitation/create","params":{"mode":"url"}}"#;
+        let tools =
+            r#"{"method":"sampling/createMessage","params":{"tools":[],"includeContext":"allServers"}}"#;
+        for (request, declared, missing) in [
+            (url, r#"{"elicitation":{}}"#, json!({"elicitation": {"url": {}}})),
+            (url, r#"{"elicitation":{"form":{}}}"#, json!({"elicitation": {"url": {}}})),
+            (tools, r#"{"sampling":{"context":{}}}"#, json!({"sampling": {"tools": {}}})),
+            (tools, "{}", json!({"sampling": {"tools": {}, "context": {}}})),
+        ] {
+            assert_eq!(of(request, declared), InputRequests::Undeclared(missing), "{request} {declared}");
+        }
+        assert_eq!(of(url, r#"{"elicitation":{"url":{}}}"#), InputRequests::Declared);
+        assert_eq!(of(tools, r#"{"sampling":{"tools":{},"context":{}}}"#), InputRequests::Declared);
+        for unknown in [r#"{"method":5}"#, r#"{"method":"x"}"#, "{}", "7", "[]"] {
+            assert_eq!(of(unknown, r#"{"elicitation":{}}"#), InputRequests::Unknown, "{unknown}");
+            assert_eq!(of(unknown, r#"{"extensions":{"x":{}}}"#), InputRequests::Declared, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn m17_a_null_type_is_found_where_it_stands() {
+        assert_eq!(null_type(br#"{"a":1,"resultType": null,"b":2}"#), Some(21..25));
+        for other in [r#"{"resultType":"complete"}"#, "{}", r#"{"a":{"resultType":null}}"#] {
+            assert_eq!(null_type(other.as_bytes()), None, "{other}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Server-sent events, decoded as they arrive.
 //!
 //! The `data` of events is what MCP speaks in. Their ids and the time to wait before asking again are kept for whoever
-//! resumes a stream; names are passed over. Lines end with CR, LF or CRLF, a stream may be split at any byte, and a byte order mark may stand in front.
+//! resumes a stream. An event with another name than `message` is left out, as clients leave it. Lines end with CR, LF or
+//! CRLF, a stream may be split at any byte, and a byte order mark may stand in front.
 //!
 //! Source: the HTML standard, "Server-sent events", section 9.2.6.
 
@@ -36,6 +37,8 @@ pub struct SseDecoder {
     at_start: bool,
     event_bytes_max: usize,
     position: SsePosition,
+    /// Whether the event that is being read has another name than `message`: it is then none of MCP's.
+    is_other: bool,
     /// The id of the event that is being read, or of the last one.
     id: Option<Bytes>,
 }
@@ -52,6 +55,7 @@ impl SseDecoder {
             line: BytesMut::new(),
             data: BytesMut::new(),
             has_data: false,
+            is_other: false,
             after_cr: false,
             at_start: true,
             event_bytes_max,
@@ -106,8 +110,11 @@ impl SseDecoder {
         }
         if line.is_empty() {
             self.position.last_event_id.clone_from(&self.id);
-            if std::mem::take(&mut self.has_data) {
-                events.push(std::mem::take(&mut self.data).freeze());
+            let (has_data, is_other) =
+                (std::mem::take(&mut self.has_data), std::mem::take(&mut self.is_other));
+            let data = std::mem::take(&mut self.data);
+            if has_data && !is_other {
+                events.push(data.freeze());
             }
             return;
         }
@@ -118,6 +125,10 @@ impl SseDecoder {
         };
         match &line[..name_end] {
             b"data" => {}
+            b"event" => {
+                self.is_other = !matches!(&line[value_at..], b"" | b"message");
+                return;
+            }
             b"id" => return self.take_id(&line[value_at..]),
             b"retry" => return self.take_retry(&line[value_at..]),
             _ => return,
@@ -167,6 +178,12 @@ mod tests {
     #[test]
     fn comments_names_bare_data_and_several_data_lines_are_understood() {
         assert_eq!(decode([STREAM]), ["{\"a\":\n 1}", "", "x\ny"].map(Bytes::from));
+    }
+
+    #[test]
+    fn c7_events_of_another_name_are_left_out_and_the_next_one_is_not() {
+        let stream = b"event: ping\ndata: now\n\ndata: a\n\nevent:message\ndata: b\n\nevent\ndata: c\n\ndata: d\nevent: endpoint\n\nevent: x\n\ndata: e\n\n";
+        assert_eq!(decode([&stream[..]]), ["a", "b", "c", "e"].map(Bytes::from));
     }
 
     #[test]

@@ -29,7 +29,8 @@ const RESPONSE_HEADERS: &str = "www-authenticate, retry-after";
 pub(super) async fn cors(State(server): State<Arc<Server>>, request: Request, next: Next) -> Response {
     let origins = &server.options.origins;
     let path = request.uri().path();
-    let is_metadata = path.starts_with(WELL_KNOWN);
+    let behind = path.strip_prefix(WELL_KNOWN);
+    let is_metadata = behind.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let passes = (is_metadata || is_endpoint(path))
         && origins.check(request.headers(), request.uri().authority()).is_ok();
     let origin = request.headers().get(ORIGIN).filter(|origin| passes && origins.is_listed(origin)).cloned();

@@ -174,7 +174,7 @@ fn admit(server: &Server, parts: &Parts) -> Result<(Caller, Place), Rejection> {
     }
     let caller =
         Caller::from_headers(&parts.headers, &server.salt).map_err(|_| Rejection::AmbiguousAuthorization)?;
-    if !media_types(&parts.headers, &CONTENT_TYPE).any(|media| media == "application/json") {
+    if !is_json(&parts.headers) {
         return Err(Rejection::ContentType);
     }
     let encoding = parts.headers.get(CONTENT_ENCODING);
@@ -189,6 +189,15 @@ fn admit(server: &Server, parts: &Parts) -> Result<(Caller, Place), Rejection> {
     Ok((caller, place))
 }
 
+/// Whether the body is JSON, by the one media type that the headers name. Anything more than one could be read by a
+/// browser as a type that pages may send without asking.
+fn is_json(headers: &HeaderMap) -> bool {
+    let mut values = headers.get_all(CONTENT_TYPE).iter();
+    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let media_type = value.to_str().ok().and_then(|value| value.split(';').next());
+    media_type.is_some_and(|media_type| media_type.trim().eq_ignore_ascii_case("application/json"))
+}
+
 /// Whether the client takes one of these media types; a client that does not say takes JSON.
 fn accepts(headers: &HeaderMap, media_types: &[&str]) -> bool {
     if !headers.contains_key(ACCEPT) {
@@ -197,12 +206,20 @@ fn accepts(headers: &HeaderMap, media_types: &[&str]) -> bool {
     self::media_types(headers, &ACCEPT).any(|media| media_types.contains(&media.as_str()))
 }
 
-/// The media types of a header, in lower case and without parameters.
+/// The media types of a header, in lower case and without parameters; those of weight 0 are not wanted.
 fn media_types<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> impl Iterator<Item = String> + 'a {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values
         .flat_map(|value| value.split(','))
+        .filter(|media| !media.split(';').skip(1).any(is_weight_zero))
         .map(|media| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+}
+
+/// Whether a parameter is `q=0`, however many zeros it has.
+fn is_weight_zero(parameter: &str) -> bool {
+    let weight =
+        parameter.trim().strip_prefix(['q', 'Q']).and_then(|rest| rest.trim_start().strip_prefix('='));
+    weight.is_some_and(|weight| weight.trim().parse() == Ok(0.0_f32))
 }
 
 /// The whole body within its limit and its deadline.
@@ -290,17 +307,26 @@ impl Exchange {
         }
         let answers = messages.into_iter().map(async |message| {
             let parsed = Message::parse(message).ok();
-            let handshake = parsed.filter(|message| message.method_name().as_deref() == Some("initialize"));
-            match handshake {
-                Some(handshake) => self.invalid(&handshake, "initialize must not be part of a batch"),
-                None => self.message(headers, message).await,
-            }
+            let method = parsed.as_ref().and_then(Message::method_name);
+            let answer = match &parsed {
+                Some(handshake) if method.as_deref() == Some("initialize") => {
+                    self.invalid(handshake, "initialize must not be part of a batch")
+                }
+                _ => self.message(headers, message).await,
+            };
+            (method.as_deref() == Some("tools/call"), answer)
         });
+        let answers = futures_util::future::join_all(answers).await;
+        // The whole batch is refused only where no call of it was made: a client that logs in sends all of it again.
+        let was_called = answers
+            .iter()
+            .any(|(is_call, answer)| *is_call && matches!(answer, Ok(Answered::Message { .. })));
         let mut body = Payload::new();
-        for answer in futures_util::future::join_all(answers).await {
+        for (_, answer) in answers {
             let message = match answer {
                 Ok(Answered::Nothing) => continue,
                 Ok(Answered::Message { body, .. }) => body,
+                Ok(Answered::Challenge(_, body)) if was_called => body,
                 Ok(whole @ (Answered::Challenge(..) | Answered::Rejected(_))) => return Ok(whole),
                 Err(error) => Payload::from(error_envelope(None, &error)),
             };
@@ -338,6 +364,12 @@ impl Exchange {
         let Some(method) = message.method_name() else {
             return self.invalid(&message, "the method must be a string");
         };
+        if message.result.is_some() || message.error.is_some() {
+            return self.invalid(&message, "a message has a method or a result, not both");
+        }
+        if message.params.is_some_and(|params| !params.get().starts_with('{')) {
+            return self.invalid(&message, "the params must be an object");
+        }
         let Some(id) = message.id else {
             let _known = era::header_version(headers)?;
             record(&self.server, "notification", "none", Outcome::Ok, self.started);

@@ -50,14 +50,17 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// The connection, and a future that completes once the client has hung up under a request that this cancels.
+    /// The connection, and a future that completes once the client has hung up under a request that this cancels, or
+    /// has broken the connection, which no client that still waits does.
     pub(super) fn new(stream: TcpStream, cancels: EndCancels) -> (Self, impl Future<Output = ()> + Send) {
         let (reader, writer) = stream.into_split();
         let reader = Arc::new(reader);
-        let ended = ended(Arc::clone(&reader));
+        let (ended, broken) = (ended(Arc::clone(&reader)), broken(Arc::clone(&reader)));
         let cancelled = async move {
-            ended.await;
-            cancels.wait().await;
+            tokio::select! {
+                () = async { ended.await; cancels.wait().await } => {}
+                () = broken => {}
+            }
         };
         (Self { reader, writer }, cancelled)
     }
@@ -71,6 +74,19 @@ async fn ended(reader: Arc<OwnedReadHalf>) {
     if !is_over {
         std::future::pending::<()>().await;
     }
+}
+
+/// Completes once the other side has reset the connection.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+async fn broken(reader: Arc<OwnedReadHalf>) {
+    if !reader.ready(Interest::ERROR).await.is_ok_and(|ready| ready.is_error()) {
+        std::future::pending::<()>().await;
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+async fn broken(_reader: Arc<OwnedReadHalf>) {
+    std::future::pending::<()>().await;
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -11,7 +11,7 @@ use crate::upstream::UpstreamError;
 use axum::extract::{Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,23 +61,28 @@ impl PublicUrl {
 }
 
 /// `GET /.well-known/oauth-protected-resource`
-pub(super) async fn root_metadata(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
-    metadata(&server, &headers, "/").await
+pub(super) async fn root_metadata(
+    State(server): State<Arc<Server>>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    metadata(&server, &uri, &headers, "/").await
 }
 
 /// `GET /.well-known/oauth-protected-resource/…`
 pub(super) async fn path_metadata(
     State(server): State<Arc<Server>>,
     Path(path): Path<String>,
+    uri: Uri,
     headers: HeaderMap,
 ) -> Response {
-    metadata(&server, &headers, &format!("/{path}")).await
+    metadata(&server, &uri, &headers, &format!("/{path}")).await
 }
 
 /// The document, counted and logged as every request is.
-async fn metadata(server: &Server, headers: &HeaderMap, path: &str) -> Response {
+async fn metadata(server: &Server, uri: &Uri, headers: &HeaderMap, path: &str) -> Response {
     let started = Instant::now();
-    let response = document(server, headers, path).await;
+    let response = document(server, uri, headers, path).await;
     let outcome = match response.status() {
         StatusCode::OK => Outcome::Ok,
         StatusCode::BAD_GATEWAY => Outcome::UpstreamError,
@@ -87,8 +92,8 @@ async fn metadata(server: &Server, headers: &HeaderMap, path: &str) -> Response 
     response
 }
 
-async fn document(server: &Server, headers: &HeaderMap, path: &str) -> Response {
-    if let Err(fault) = server.options.origins.check(headers, None) {
+async fn document(server: &Server, uri: &Uri, headers: &HeaderMap, path: &str) -> Response {
+    if let Err(fault) = server.options.origins.check(headers, uri.authority()) {
         return super::respond::Rejection::Origin(fault).into_response();
     }
     let resource = server.options.public_url.resource(headers.get(HOST), path);

@@ -162,3 +162,28 @@ async fn m10_each_request_of_a_connection_is_judged_by_its_own_era() {
     assert!(connection.read_to_end().await.starts_with("HTTP/1.1 200"));
     assert_eq!(upstream.drops(), (0, 0));
 }
+
+#[tokio::test]
+async fn t_x9_a_connection_that_was_reset_gives_its_place_back_while_the_legacy_call_goes_on() {
+    let upstream = FakeUpstream::new().lists("alice", &[reader("ask", "Asks")]);
+    let served = Served::over(&upstream, &["--max-connections-per-address", "1"]).await;
+    upstream.hold_calls(true);
+    let mut connection = Connection::open(served.address).await;
+    connection.write(legacy("call_read_tool", r#"{"name":"ask"}"#)).await;
+    upstream.calls_begun(1).await;
+    connection.reset();
+    let answered = async {
+        loop {
+            let mut again = Connection::open(served.address).await;
+            again.write(request("alice", PING)).await;
+            again.half_close().await;
+            if again.read_to_end().await.contains("200 OK") {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), answered).await.expect("the place is free again");
+    assert_eq!(upstream.drops().1, 0);
+    upstream.hold_calls(false);
+    upstream.calls_finished(1).await;
+}

@@ -1,6 +1,6 @@
 //! HTTP in: what is taken, what is turned away and how, in both eras.
 
-use crate::support::{Answer, FakeUpstream, TestApp, challenge};
+use crate::support::{Answer, FakeUpstream, TestApp, challenge, writer};
 use axum::body::Body;
 use http::Request;
 
@@ -174,6 +174,27 @@ async fn l11_a_batch_in_which_a_login_is_needed_is_a_challenge() {
     let answer = app.anonymous().post(&[], format!("[{LIST},{search}]")).await;
     assert_eq!(answer.status, 401);
     assert_eq!(answer.values("www-authenticate").len(), 1);
+}
+
+#[tokio::test]
+async fn l11_a_batch_that_called_a_tool_answers_each_message_though_one_was_refused() {
+    let upstream = FakeUpstream::new().lists("alice", &[writer("a", "Does"), writer("b", "Does")]);
+    upstream.answers("b", Err(challenge(403)));
+    let app = TestApp::over(&upstream, &[]);
+    let call = |id: u8, name: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"call_write_tool","arguments":{{"name":"{name}"}}}}}}"#
+        )
+    };
+    let batch = format!("[{},{},{}]", call(1, "a"), call(2, "b"), call(3, "a"));
+    let answer = app.caller("alice").post(&[], batch).await;
+    assert_eq!(answer.status, 200);
+    let answers = answer.json();
+    let ids: Vec<_> = answers.as_array().unwrap().iter().map(|answer| answer["id"].clone()).collect();
+    assert_eq!(ids, [1, 2, 3]);
+    assert!(answers[1]["error"].is_object() && answers[0]["result"].is_object(), "{answers}");
+    let refused = app.caller("alice").post(&[], format!("[{}]", call(2, "b"))).await;
+    assert_eq!(refused.status, 403);
 }
 
 #[tokio::test]
@@ -364,7 +385,14 @@ async fn m6_media_types_are_checked_where_they_say_no() {
     for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/json;x=y"] {
         assert_eq!(status_with(&[("content-type", content_type)]).await, 200, "{content_type}");
     }
-    for content_type in ["text/plain", "application/json-rpc", "application/x-www-form-urlencoded", ""] {
+    for content_type in [
+        "text/plain",
+        "application/json-rpc",
+        "application/x-www-form-urlencoded",
+        "",
+        "text/plain;,application/json",
+        "application/json, text/plain",
+    ] {
         assert_eq!(status_with(&[("content-type", content_type)]).await, 415, "{content_type}");
     }
     assert_eq!(status_with(&[]).await, 415);

@@ -33,6 +33,11 @@ impl Connection {
         self.stream.shutdown().await.expect("the connection is open");
     }
 
+    /// Breaks the connection off.
+    pub(crate) fn reset(self) {
+        self.stream.set_zero_linger().unwrap();
+    }
+
     /// Reads until this text came.
     pub(crate) async fn read_up_to(&mut self, text: &str) {
         self.read_until(|read| find(read, text.as_bytes())).await;
