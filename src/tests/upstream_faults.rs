@@ -168,6 +168,41 @@ async fn a_listing_with_any_fault_is_an_answer_too() {
 }
 
 #[tokio::test]
+async fn t_c7_an_error_of_another_request_says_nothing_of_this_one() {
+    let error = |id: &str| {
+        let id = id.to_owned();
+        move |_: &Recorded| {
+            let body = format!(r#"{{"jsonrpc":"2.0"{id},"error":{{"code":-32001,"message":"canary"}}}}"#);
+            Reply::json(404, &body)
+        }
+    };
+    let (_server, app) = answering(error(r#","id":"another""#)).await;
+    let told = app.caller("alice").call_write("ask", "{}").await.refusal();
+    assert!(told.contains("answers another request"), "{told}");
+    assert!(told.contains("not known whether the call was executed"), "{told}");
+    for id in ["", r#","id":null"#] {
+        let (_server, app) = answering(error(id)).await;
+        let told = app.caller("alice").call_write("ask", "{}").await.refusal();
+        assert!(told.contains("HTTP 404") && !told.contains("canary"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn t_c7_an_answer_to_another_request_ends_the_connections() {
+    let wrong = r#"{"jsonrpc":"2.0","id":"another","result":{}}"#;
+    let (server, app) = answering(move |request| {
+        if request.token() == "alice" { Reply::json(200, wrong) } else { Reply::result(request, RESULT) }
+    })
+    .await;
+    app.caller("bob").call_read("ask", "{}").await;
+    app.caller("alice").call_read("ask", "{}").await;
+    assert!(!app.caller("bob").call_read("ask", "{}").await.is_error());
+    let connections: Vec<usize> = server.requests("tools/call").iter().map(|call| call.connection).collect();
+    assert_eq!(connections[0], connections[1]);
+    assert_ne!(connections[1], connections[2]);
+}
+
+#[tokio::test]
 async fn t_c7_a_second_response_that_nobody_asked_for_reaches_no_other_caller() {
     let others = r#"{"jsonrpc":"2.0","id":"x","result":{"content":[{"type":"text","text":"canary"}]}}"#;
     for same_write in [true, false] {

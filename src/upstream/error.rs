@@ -68,6 +68,9 @@ pub enum UpstreamError {
     /// Something that is not an MCP answer; the text says what.
     #[error("the upstream's answer is not valid MCP: {0}")]
     Invalid(&'static str),
+    /// The answer to another request came: the connection is out of step, and nothing is known of this one.
+    #[error("the upstream's answer is not valid MCP: it answers another request")]
+    OutOfStep,
     /// The answer is larger than allowed, in bytes.
     #[error("the upstream's answer is larger than {0} bytes")]
     TooLarge(usize),
@@ -174,12 +177,13 @@ impl UpstreamError {
             return Self::Cut;
         }
         let mut cause = std::error::Error::source(error);
+        let is_tls = error.url().is_some_and(|url| url.scheme() == "https");
         let mut why = None;
         while let Some(error) = cause {
             let io = error.downcast_ref::<std::io::Error>();
             if io.is_some_and(|io| io.kind() == std::io::ErrorKind::ConnectionRefused) {
                 why = Some("the connection was refused");
-            } else if error.is::<rustls::Error>() || io.is_some_and(is_end_of_handshake) {
+            } else if is_tls && (error.is::<rustls::Error>() || io.is_some_and(is_end_of_handshake)) {
                 why = Some("TLS failed (is its certificate trusted, and does the port speak TLS?)");
             } else if error.to_string().contains("dns error") {
                 why = Some("its name is not found");
@@ -203,7 +207,7 @@ impl UpstreamError {
             Self::TimedOut(_) => "timed_out",
             Self::Cut => "cut",
             Self::Status(_) => "status",
-            Self::Invalid(_) => "invalid",
+            Self::Invalid(_) | Self::OutOfStep => "invalid",
             Self::TooLarge(_) => "too_large",
             Self::Listing(_) => "listing",
             Self::SessionLost => "session_lost",

@@ -3,6 +3,7 @@
 use super::body::Messages;
 use super::breaker::Breaker;
 use super::error::{Challenge, RpcFailure, UpstreamError};
+use super::pool::Pool;
 use super::resume::Resumptions;
 use super::{Listening, wire};
 use crate::caller::Caller;
@@ -49,7 +50,7 @@ pub(super) struct Reply {
 /// The connection pool and where it leads. The only place that sends anything to the upstream.
 #[derive(Clone)]
 pub(super) struct Wire {
-    pub(super) client: reqwest::Client,
+    pub(super) pool: Arc<Pool>,
     pub(super) url: Url,
     pub(super) breaker: Arc<Breaker>,
 }
@@ -91,6 +92,8 @@ impl Wire {
         };
         unfinished.finish();
         match answer {
+            // That status was somebody else's too.
+            Err(UpstreamError::OutOfStep) => Err(UpstreamError::OutOfStep),
             Err(error) if request.session.is_some() && is_lost_session(&error, status.as_u16()) => {
                 Err(UpstreamError::SessionLost)
             }
@@ -129,13 +132,13 @@ impl Wire {
         session: &HeaderValue,
     ) {
         let headers = base_headers(caller, version, Some(session));
-        let request = self.client.delete(self.url.clone()).headers(headers).send();
+        let request = self.pool.client().delete(self.url.clone()).headers(headers).send();
         let _outcome = tokio::time::timeout(Duration::from_secs(5), request).await;
     }
 
     async fn post(&self, headers: HeaderMap, body: String) -> Result<reqwest::Response, UpstreamError> {
         let attempt = self.breaker.attempt().ok_or(UpstreamError::NoConnection(LEFT_ALONE))?;
-        let sent = self.client.post(self.url.clone()).headers(headers).body(body).send().await;
+        let sent = self.pool.client().post(self.url.clone()).headers(headers).body(body).send().await;
         attempt.end(!sent.as_ref().is_err_and(reqwest::Error::is_connect));
         sent.map_err(|error| UpstreamError::of_request(&error))
     }
@@ -165,16 +168,22 @@ impl Wire {
             match mcp::parse_answer(&message, id, failed && !messages.is_stream()) {
                 Some(Answer::Result(result)) => return Ok(text.slice_ref(result.get().as_bytes())),
                 Some(Answer::Error(error)) => {
+                    // Without an id it may be of another request, so its words are nobody's.
+                    let is_ours = message.id.is_some_and(|raw| raw.get() == id);
                     return Err(UpstreamError::Rpc(RpcFailure {
                         http_status: status.as_u16(),
                         code: error.code,
-                        message: error.message.into_owned(),
+                        message: if is_ours { error.message.into_owned() } else { anonymous(status) },
                         data: error.data.map(|data| data.get().to_owned()),
                     }));
                 }
                 // A stream may hold notifications, and a legacy one requests.
                 None if messages.is_stream() => self.aside(caller, request, &message, &text).await,
                 // One body holds one answer, and an answer to somebody else means that the connection is out of step.
+                None if message.id.is_some_and(|other| other.get() != "null" && other.get() != id) => {
+                    self.pool.replace();
+                    return Err(UpstreamError::OutOfStep);
+                }
                 None => return Err(UpstreamError::Invalid("it answers another request")),
             }
         }
@@ -248,6 +257,11 @@ pub(super) fn base_headers(
         headers.insert(names::SESSION_ID, session.clone());
     }
     headers
+}
+
+/// Our words for an error that names no request.
+fn anonymous(status: http::StatusCode) -> String {
+    format!("HTTP {} without a word for this request", status.as_u16())
 }
 
 fn challenge(response: &reqwest::Response) -> UpstreamError {

@@ -4,6 +4,7 @@ use super::era::{self, EraMemory, Verdict};
 use super::error::UpstreamError;
 use super::exchange::{Reply, Request, Wire};
 use super::metadata::Metadata;
+use super::pool::Pool;
 use super::session::{Session, Sessions};
 use super::{Listing, ToolCall, Upstream, wire};
 use crate::caller::Caller;
@@ -74,7 +75,9 @@ impl HttpUpstream {
     /// # Errors
     /// When the certificates can't be read.
     pub fn new(options: HttpUpstreamOptions) -> Result<Self, UpstreamSetupError> {
-        let wire = Wire { client: client(&options)?, url: options.url.clone(), breaker: Arc::default() };
+        let again = options.clone();
+        let pool = Pool::new(client(&options)?, move || client(&again).ok());
+        let wire = Wire { pool: Arc::new(pool), url: options.url.clone(), breaker: Arc::default() };
         let sessions = Sessions::new(options.callers_max);
         Ok(Self { options, wire, era: EraMemory::default(), sessions, metadata: Metadata::default() })
     }

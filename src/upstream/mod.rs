@@ -17,6 +17,7 @@ mod exchange;
 mod http;
 mod metadata;
 mod metered;
+mod pool;
 mod resume;
 mod session;
 mod wire;
