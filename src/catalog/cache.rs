@@ -99,6 +99,7 @@ impl CatalogCacheOptions {
         key: TokenHash,
         listing: ListingDigest,
         upstream_ttl: Option<Duration>,
+        began: Instant,
     ) -> Kept {
         let now = Instant::now();
         let ttl = upstream_ttl.map_or(self.ttl, |ttl| ttl.min(self.ttl));
@@ -106,11 +107,11 @@ impl CatalogCacheOptions {
         let no_later = |time: Instant| expires_at.map_or(time, |expires_at| time.min(expires_at));
         Kept {
             listing,
-            listed_at: now,
+            listed_at: began,
             used_at: now,
             // Up to a tenth less, another part for each caller: those who came together do not come back together.
-            fresh_until: no_later(now + ttl - (ttl / 10).mul_f64(key.spread())),
-            stale_until: no_later(now + ttl + self.stale_max),
+            fresh_until: no_later(began + ttl - (ttl / 10).mul_f64(key.spread())),
+            stale_until: no_later(began + ttl + self.stale_max),
         }
     }
 }
@@ -246,7 +247,7 @@ impl CatalogCache {
         state.next_flight += 1;
         state.stats.listings += 1;
         let cache = self.this.upgrade().expect("a cache lives in the Arc that `new` gives");
-        let (landing, caller) = (Landing { cache, key, id }, caller.clone());
+        let (landing, caller) = (Landing { cache, key, id, began: Instant::now() }, caller.clone());
         let before = state.kept.peek(&key).map(|kept| kept.listing);
         let flight = async move {
             let listed = landing.cache.list(&caller, before).await;
@@ -280,6 +281,8 @@ struct Landing {
     cache: Arc<CatalogCache>,
     key: TokenHash,
     id: u64,
+    /// Ages count from here: the upstream may have decided what the caller sees at once, and taken long to tell it.
+    began: Instant,
 }
 
 impl Landing {
@@ -291,8 +294,12 @@ impl Landing {
         let mut state = self.cache.state();
         let current = state.flights.get(&self.key).is_some_and(|in_flight| in_flight.id == self.id);
         match listed {
+            // An upstream whose servers are starting lists nothing for a moment. The time of what was kept goes on.
+            Ok((_, _, catalog)) if current && catalog.tools().is_empty() && self.keeps_tools(&state) => {
+                state.stats.failures += 1;
+            }
             Ok((listing, ttl, _)) if current => {
-                let kept = self.cache.options.kept(caller, self.key, *listing, *ttl);
+                let kept = self.cache.options.kept(caller, self.key, *listing, *ttl, self.began);
                 let displaced = state.kept.push(self.key, kept).is_some_and(|(key, _)| key != self.key);
                 state.stats.displaced += u64::from(displaced);
                 state.stats.listed += 1;
@@ -304,6 +311,15 @@ impl Landing {
             Err(_) => state.stats.failures += 1,
             Ok(_) => state.stats.listed += 1,
         }
+    }
+}
+
+impl Landing {
+    /// Whether there are tools of this caller that may still be served.
+    fn keeps_tools(&self, state: &State) -> bool {
+        let kept = state.kept.peek(&self.key).filter(|kept| Instant::now() < kept.stale_until);
+        let catalog = kept.and_then(|kept| self.cache.store.get(kept.listing));
+        catalog.is_some_and(|catalog| !catalog.tools().is_empty())
     }
 }
 

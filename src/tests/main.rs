@@ -17,6 +17,7 @@ mod metrics;
 mod model;
 mod process;
 mod rules;
+mod schedules;
 mod settings;
 mod support;
 mod tidy;

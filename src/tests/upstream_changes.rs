@@ -1,8 +1,9 @@
 //! Upstreams that change under way: a deploy, a restart, another era, and callers who are answered unlike the others.
 
-use crate::support::{FakeMcp, Reply, Style, TestApp, discovery, reader};
+use crate::support::{FakeMcp, FakeUpstream, Reply, Style, TestApp, discovery, reader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 fn mail() -> Vec<String> {
     vec![reader("mail__search", "Searches mail.")]
@@ -210,4 +211,21 @@ async fn c2_a_listing_finds_the_new_era_by_itself() {
     assert_eq!(app.caller("alice").search("mail").await, ["mail__search"]);
     changed.store(1, Ordering::SeqCst);
     assert_eq!(app.caller("bob").search("mail").await, ["mail__search"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_empty_listing_does_not_replace_tools_before_their_time_is_over() {
+    let upstream = FakeUpstream::new().lists("alice", &mail());
+    let app = TestApp::over(&upstream, &[]);
+    assert_eq!(app.caller("alice").search("mail").await, ["mail__search"]);
+    app.settle().await;
+    upstream.lists("alice", &[]);
+    tokio::time::advance(Duration::from_secs(600)).await;
+    for _ in 0..3 {
+        assert_eq!(app.caller("alice").search("mail").await, ["mail__search"]);
+        app.settle().await;
+    }
+    assert!(upstream.listed().len() > 1);
+    tokio::time::advance(Duration::from_secs(60)).await;
+    assert_eq!(app.caller("alice").search("mail").await, [""; 0]);
 }
