@@ -140,6 +140,7 @@ impl App {
                 .max_connections_per_address
                 .map_or(usize::MAX, NonZeroUsize::get),
             header_timeout: config.header_timeout.0,
+            idle_timeout: config.idle_timeout.0,
             write_timeout: config.write_timeout.0,
             drain_timeout: config.drain_timeout.0,
         };

@@ -286,7 +286,7 @@ struct LimitArgs {
     /// Largest result of one tool call
     #[arg(long, value_name = "BYTES", default_value = "16MiB", env = "TOOLSEARCH_MAX_RESPONSE_BYTES")]
     max_response_bytes: Setting<ByteSize>,
-    /// Most open connections of clients; more wait
+    /// Most open connections of clients; a new one then takes the place of one that has no request
     #[arg(long, value_name = "COUNT", default_value = "2048", env = "TOOLSEARCH_MAX_CONNECTIONS")]
     max_connections: Setting<NonZeroUsize>,
     /// Most open connections of one address; one more is closed at once. 0 sets no limit: behind a gateway all come from
@@ -299,9 +299,13 @@ struct LimitArgs {
     /// Most requests in flight of one caller; more get 503 at once
     #[arg(long, value_name = "COUNT", default_value = "64", env = "TOOLSEARCH_MAX_IN_FLIGHT_PER_CALLER")]
     max_in_flight_per_caller: Setting<NonZeroUsize>,
-    /// Longest time for a request's headers to arrive, and for a connection without requests
-    #[arg(long, value_name = "TIME", default_value = "1m", env = "TOOLSEARCH_HEADER_TIMEOUT")]
+    /// Longest time for a request's headers to arrive, from their first byte
+    #[arg(long, value_name = "TIME", default_value = "10s", env = "TOOLSEARCH_HEADER_TIMEOUT")]
     header_timeout: Setting<Seconds>,
+    /// Longest time for a connection without requests: more than a gateway in front keeps its idle ones, so that it is
+    /// the gateway that closes them
+    #[arg(long, value_name = "TIME", default_value = "2m", env = "TOOLSEARCH_IDLE_TIMEOUT")]
+    idle_timeout: Setting<Seconds>,
     /// Longest time for a request's body to arrive
     #[arg(long, value_name = "TIME", default_value = "15s", env = "TOOLSEARCH_BODY_TIMEOUT")]
     body_timeout: Setting<Seconds>,
@@ -374,6 +378,7 @@ pub struct ServeConfig {
     pub max_in_flight: u32,
     pub max_in_flight_per_caller: NonZeroUsize,
     pub header_timeout: Seconds,
+    pub idle_timeout: Seconds,
     pub body_timeout: Seconds,
     pub write_timeout: Seconds,
     pub drain_delay: Seconds,
@@ -469,6 +474,7 @@ impl ServeArgs {
             max_in_flight_per_caller: problems
                 .take("--max-in-flight-per-caller", limits.max_in_flight_per_caller),
             header_timeout: problems.positive("--header-timeout", limits.header_timeout),
+            idle_timeout: problems.positive("--idle-timeout", limits.idle_timeout),
             body_timeout: problems.positive("--body-timeout", limits.body_timeout),
             write_timeout: problems.positive("--write-timeout", limits.write_timeout),
             drain_delay: problems.take("--drain-delay", limits.drain_delay),

@@ -9,10 +9,12 @@
 mod addresses;
 mod admin;
 mod admission;
+mod connections;
 mod cors;
 mod endpoint;
 mod era;
 mod hangup;
+mod heads;
 mod listener;
 mod origin;
 mod resource;

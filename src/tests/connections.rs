@@ -78,6 +78,36 @@ async fn a_request_whose_headers_do_not_arrive_in_time_loses_its_connection() {
 }
 
 #[tokio::test]
+async fn t_x9_a_head_has_its_time_on_a_used_connection_too_and_idleness_has_another() {
+    let flags = ["--header-timeout", "300ms", "--idle-timeout", "1h"];
+    let served = Served::over(&FakeUpstream::new(), &flags).await;
+    let ping = || request("alice", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    let mut connection = Connection::open(served.address).await;
+    for _ in 0..2 {
+        connection.write(ping()).await;
+        assert!(connection.response().await.0.starts_with("HTTP/1.1 200"));
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    }
+    connection.write("POST /mcp HTTP/1.1\r\nHost: local").await;
+    let answer = connection.read_to_end().await;
+    assert!(!answer.contains("200"), "{answer}");
+    assert!(served.stop().await);
+}
+
+#[tokio::test]
+async fn t_x9_silent_connections_make_room_for_those_with_requests() {
+    let served = Served::over(&FakeUpstream::new(), &["--max-connections", "3"]).await;
+    let mut silent = Vec::new();
+    for _ in 0..10 {
+        silent.push(Connection::open(served.address).await);
+    }
+    let mut honest = Connection::open(served.address).await;
+    honest.write(request("alice", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)).await;
+    assert!(honest.response().await.0.starts_with("HTTP/1.1 200"));
+    assert!(served.stop().await);
+}
+
+#[tokio::test]
 async fn pipelined_requests_are_answered_in_their_order() {
     let served = Served::over(&FakeUpstream::new(), &[]).await;
     let mut connection = Connection::open(served.address).await;
