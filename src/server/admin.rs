@@ -37,6 +37,7 @@ async fn metrics(State(server): State<Arc<Server>>) -> impl IntoResponse {
     let stats = server.catalogs.stats();
     server.metrics.set_held(Held {
         in_flight: server.admission.in_flight(),
+        tasks: tokio::runtime::Handle::current().metrics().num_alive_tasks(),
         bytes: server.store.bytes(),
         bytes_max: server.store.bytes_max(),
         catalogs,

@@ -49,6 +49,11 @@ pub(super) const REQUEST_DURATION: Definition = histogram(
 );
 pub(super) const IN_FLIGHT: Definition =
     gauge("toolsearch_requests_in_flight", &[], "Requests that hold a place under --max-in-flight.");
+pub(super) const TASKS: Definition = gauge(
+    "toolsearch_tasks",
+    &[],
+    "Tasks that have not ended: connections on both sides, requests, listings.",
+);
 pub(super) const REJECTIONS_TOTAL: Definition = counter(
     "toolsearch_rejections_total",
     &[("reason", REJECTIONS)],
@@ -155,6 +160,7 @@ pub(super) const DEFINITIONS: &[Definition] = &[
     REQUESTS,
     REQUEST_DURATION,
     IN_FLIGHT,
+    TASKS,
     REJECTIONS_TOTAL,
     SEARCHES,
     SEARCH_DURATION,

@@ -34,6 +34,7 @@ pub struct Metrics {
     requests: IntCounterVec,
     durations: HistogramVec,
     in_flight: IntGauge,
+    tasks: IntGauge,
     rejections: IntCounterVec,
     searches: IntCounterVec,
     search_duration: HistogramVec,
@@ -64,6 +65,8 @@ pub struct Metrics {
 pub struct Held {
     /// Requests in flight.
     pub in_flight: usize,
+    /// Tasks that have not ended.
+    pub tasks: usize,
     /// Bytes of tools and catalogues.
     pub bytes: usize,
     /// The bound of the former.
@@ -104,6 +107,7 @@ impl Metrics {
             requests: of.counters(&define::REQUESTS, false),
             durations: of.histograms(&define::REQUEST_DURATION, BUCKETS),
             in_flight: of.gauge(&define::IN_FLIGHT),
+            tasks: of.gauge(&define::TASKS),
             rejections: of.counters(&define::REJECTIONS_TOTAL, true),
             searches: of.counters(&define::SEARCHES, true),
             search_duration: of.histograms(&define::SEARCH_DURATION, SEARCH_BUCKETS),
@@ -197,6 +201,7 @@ impl Metrics {
     pub fn set_held(&self, held: Held) {
         let gauge = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         self.in_flight.set(gauge(held.in_flight));
+        self.tasks.set(gauge(held.tasks));
         self.catalog_bytes.set(gauge(held.bytes));
         self.catalog_bytes_max.set(gauge(held.bytes_max));
         self.catalogs.set(gauge(held.catalogs));
