@@ -2,8 +2,10 @@
 //! flat list, with nested objects, arrays, alternatives and local references.
 
 use crate::search::{Document, Parameter};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
 
 /// Deeper parameters are not what anyone searches for.
 const DEPTH_MAX: usize = 6;
@@ -11,19 +13,129 @@ const DEPTH_MAX: usize = 6;
 /// More parameters than this are not read.
 const PARAMETERS_MAX: usize = 256;
 
+/// A JSON value of which only texts are kept, each borrowed where it stands without escapes.
+#[derive(Debug)]
+enum Node<'a> {
+    Text(Cow<'a, str>),
+    List(Vec<Node<'a>>),
+    /// Sorted by key, each key once.
+    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+    Other,
+}
+
+impl<'a> Node<'a> {
+    fn get(&self, key: &str) -> Option<&Self> {
+        let Self::Object(members) = self else { return None };
+        // Schemas have a handful of keywords, whose lengths differ.
+        members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
+    fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+
+    fn list(&self) -> &[Self] {
+        if let Self::List(values) = self { values } else { &[] }
+    }
+
+    fn members(&self) -> &[(Cow<'a, str>, Self)] {
+        if let Self::Object(members) = self { members } else { &[] }
+    }
+
+    /// What a JSON pointer (RFC 6901) leads to.
+    fn at(&self, pointer: &str) -> Option<&Self> {
+        if pointer.is_empty() {
+            return Some(self);
+        }
+        pointer.strip_prefix('/')?.split('/').try_fold(self, |node, step| match node {
+            Self::Object(_) => node.get(&step.replace("~1", "/").replace("~0", "~")),
+            Self::List(values) => values.get(step.parse::<usize>().ok()?),
+            Self::Text(_) | Self::Other => None,
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Node<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NodeVisitor;
+
+        impl<'de> Visitor<'de> for NodeVisitor {
+            type Value = Node<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON value")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Node::Text(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Node::Text(Cow::Owned(text.to_owned())))
+            }
+
+            fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_unit<E>(self) -> Result<Self::Value, E> {
+                Ok(Node::Other)
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = seq.next_element()? {
+                    values.push(value);
+                }
+                Ok(Node::List(values))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members: Vec<(Cow<'de, str>, Node<'de>)> = Vec::new();
+                while let Some((Key(key), value)) = map.next_entry()? {
+                    members.push((key, value));
+                }
+                // Of equal keys the last counts; the sort keeps their order.
+                members.reverse();
+                members.sort_by(|(one, _), (other, _)| one.cmp(other));
+                members.dedup_by(|(later, _), (first, _)| later == first);
+                Ok(Node::Object(members))
+            }
+        }
+
+        deserializer.deserialize_any(NodeVisitor)
+    }
+}
+
+/// A member's name, borrowed where it can be: the derived `Cow` of the standard library never is.
+#[derive(serde::Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
+
 /// All parameters of `schema`, outer ones first within each object.
-fn parameters(schema: &Value) -> Vec<Parameter<'_>> {
+fn parameters<'a>(schema: &'a Node<'a>) -> Vec<Parameter<'a>> {
     let mut found = Vec::new();
     walk(schema, schema, 0, &mut found);
     found
 }
 
-fn walk<'a>(root: &'a Value, schema: &'a Value, depth: usize, found: &mut Vec<Parameter<'a>>) {
-    let Some(schema) = resolved(root, schema).as_object() else { return };
-    if depth >= DEPTH_MAX {
+fn walk<'a>(root: &'a Node<'a>, schema: &'a Node<'a>, depth: usize, found: &mut Vec<Parameter<'a>>) {
+    let schema = resolved(root, schema);
+    if !matches!(schema, Node::Object(_)) || depth >= DEPTH_MAX {
         return;
     }
-    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, property) in schema.get("properties").map(Node::members).unwrap_or_default() {
         if found.len() >= PARAMETERS_MAX {
             return;
         }
@@ -38,9 +150,9 @@ fn walk<'a>(root: &'a Value, schema: &'a Value, depth: usize, found: &mut Vec<Pa
     }
 }
 
-fn parameter<'a>(root: &'a Value, name: &'a str, property: &'a Value) -> Parameter<'a> {
+fn parameter<'a>(root: &'a Node<'a>, name: &'a str, property: &'a Node<'a>) -> Parameter<'a> {
     let target = resolved(root, property);
-    let description = |value: &'a Value| value.get("description").and_then(Value::as_str);
+    let description = |value: &'a Node<'a>| value.get("description").and_then(Node::text);
     let mut enum_values = Vec::new();
     add_enum(root, target, 0, &mut enum_values);
     Parameter {
@@ -50,24 +162,26 @@ fn parameter<'a>(root: &'a Value, name: &'a str, property: &'a Value) -> Paramet
     }
 }
 
-fn add_enum<'a>(root: &'a Value, schema: &'a Value, depth: usize, values: &mut Vec<&'a str>) {
-    let Some(object) = resolved(root, schema).as_object().filter(|_| depth < 3) else { return };
-    values
-        .extend(object.get("enum").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str));
-    values.extend(object.get("const").and_then(Value::as_str));
+fn add_enum<'a>(root: &'a Node<'a>, schema: &'a Node<'a>, depth: usize, values: &mut Vec<&'a str>) {
+    let object = resolved(root, schema);
+    if !matches!(object, Node::Object(_)) || depth >= 3 {
+        return;
+    }
+    values.extend(object.get("enum").map(Node::list).unwrap_or_default().iter().filter_map(Node::text));
+    values.extend(object.get("const").and_then(Node::text));
     for part in parts(object).chain(object.get("items")) {
         add_enum(root, part, depth + 1, values);
     }
 }
 
-fn parts(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
-    ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key)?.as_array()).flatten()
+fn parts<'a>(schema: &'a Node<'a>) -> impl Iterator<Item = &'a Node<'a>> {
+    ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key)).flat_map(Node::list)
 }
 
 /// What a reference inside the same document points to; anything else is itself.
-fn resolved<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
-    let target = schema.get("$ref").and_then(Value::as_str).and_then(|path| path.strip_prefix('#'));
-    target.and_then(|path| root.pointer(path)).unwrap_or(schema)
+fn resolved<'a>(root: &'a Node<'a>, schema: &'a Node<'a>) -> &'a Node<'a> {
+    let target = schema.get("$ref").and_then(Node::text).and_then(|path| path.strip_prefix('#'));
+    target.and_then(|path| root.at(path)).unwrap_or(schema)
 }
 
 /// Gives `read` the tool's text as a document, every string borrowed from where it is.
@@ -79,8 +193,8 @@ pub(super) fn with_document<T>(
     read: impl FnOnce(&Document<'_>) -> T,
 ) -> T {
     // A schema that nests too deep for the parser is still a tool, found by its name and description.
-    let schema: Value =
-        input_schema.and_then(|schema| serde_json::from_str(schema.get()).ok()).unwrap_or_default();
+    let schema = input_schema.and_then(|schema| serde_json::from_str(schema.get()).ok());
+    let schema: Node<'_> = schema.unwrap_or(Node::Other);
     read(&Document { name, title, description, parameters: parameters(&schema) })
 }
 
@@ -99,6 +213,8 @@ mod tests {
                 "mode": {"anyOf": [{"enum": ["fast", "slow"]}, {"type": "null"}]},
             }
         });
+        let text = schema.to_string();
+        let schema: Node<'_> = serde_json::from_str(&text).unwrap();
         let found = parameters(&schema);
         let mut names: Vec<_> = found.iter().map(|parameter| parameter.name).collect();
         names.sort_unstable();
@@ -109,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_schema_that_refers_to_itself_ends() {
-        let schema = json!({"properties": {"next": {"$ref": "#"}}});
+        let schema: Node<'_> = serde_json::from_str(r##"{"properties": {"next": {"$ref": "#"}}}"##).unwrap();
         assert_eq!(parameters(&schema).len(), DEPTH_MAX);
     }
 }

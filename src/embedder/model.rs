@@ -86,9 +86,7 @@ impl StaticModel {
         let mut tokens = Vec::new();
         self.tokenize(text, &mut tokens);
         let mut sum = vec![0.0; self.dimensions()];
-        for token in tokens {
-            self.table.add(token, 1.0, &mut sum);
-        }
+        self.table.add_all(&tokens, &mut sum);
         let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt().max(1e-12);
         sum.iter_mut().for_each(|x| *x /= norm);
         sum
@@ -109,8 +107,8 @@ impl Embed for StaticModel {
         self.vocabulary.tokenize(text, tokens)
     }
 
-    fn add(&self, token: u32, weight: f32, sum: &mut [f32]) {
-        self.table.add(token, weight, sum);
+    fn add_all(&self, tokens: &[u32], sum: &mut [f32]) {
+        self.table.add_all(tokens, sum);
     }
 }
 

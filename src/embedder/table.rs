@@ -154,24 +154,50 @@ impl Table {
         out.write_all(&mapping)
     }
 
-    /// Adds `weight` times the token's vector to `sum`; an unknown token adds nothing.
-    pub fn add(&self, token: u32, weight: f32, sum: &mut [f32]) {
+    /// Adds each token's vector to `sum`; an unknown token adds nothing.
+    pub fn add_all(&self, tokens: &[u32], sum: &mut [f32]) {
+        /// Bytes that come from memory at once.
+        const LINE: usize = 64;
+        // Rows lie anywhere in tens of megabytes. Asked for together they arrive together, rather than one after the other.
+        let rows = tokens.iter().filter_map(|&token| self.row(token));
+        let touched =
+            rows.flat_map(|(numbers, _)| numbers.iter().step_by(LINE)).fold(0, |all, byte| all ^ byte);
+        std::hint::black_box(touched);
+        let arch = pulp::Arch::new();
+        for (numbers, scale) in tokens.iter().filter_map(|&token| self.row(token)) {
+            arch.dispatch(AddRow { numbers, scale, sum: &mut *sum });
+        }
+    }
+
+    /// A token's numbers, and what they are multiplied by.
+    fn row(&self, token: u32) -> Option<(&[u8], f32)> {
         let token = token as usize;
         let row = match self.mapping.get(token) {
             Some(&row) => row as usize,
             None if self.mapping.is_empty() => token,
-            None => return,
+            None => return None,
         };
         let start = self.rows.start + row * self.dimensions;
-        let Some(numbers) = self.bytes.get(start..start + self.dimensions).filter(|_| start < self.rows.end)
-        else {
-            return;
-        };
-        let scale = self.scales.get(row).copied().unwrap_or(1.0)
-            * self.weights.get(token).copied().unwrap_or(1.0)
-            * weight;
-        for (place, &number) in sum.iter_mut().zip(numbers) {
-            *place += scale * f32::from(number as i8);
+        let numbers = self.bytes.get(start..start + self.dimensions).filter(|_| start < self.rows.end)?;
+        let weight = self.weights.get(token).copied().unwrap_or(1.0);
+        Some((numbers, self.scales.get(row).copied().unwrap_or(1.0) * weight))
+    }
+}
+
+/// Adds a row: compiled for each width of instructions, of which this machine's widest runs. Sums are the same in each.
+struct AddRow<'a> {
+    numbers: &'a [u8],
+    scale: f32,
+    sum: &'a mut [f32],
+}
+
+impl pulp::NullaryFnOnce for AddRow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        for (place, &number) in self.sum.iter_mut().zip(self.numbers) {
+            *place += self.scale * f32::from(number as i8);
         }
     }
 }

@@ -20,26 +20,23 @@ const HASTY_FROM: usize = 200_000;
 /// A trie over little-endian units in `units`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trie<'a> {
-    units: &'a [u8],
+    units: &'a [[u8; 4]],
 }
 
 impl<'a> Trie<'a> {
     pub fn new(units: &'a [u8]) -> Self {
-        Self { units }
+        Self { units: units.as_chunks().0 }
     }
 
     fn unit(self, index: usize) -> u32 {
-        match self.units.get(index * 4..index * 4 + 4) {
-            Some(unit) => u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]]),
-            None => EMPTY,
-        }
+        self.units.get(index).map_or(EMPTY, |&unit| u32::from_le_bytes(unit))
     }
 
     /// Calls `visit` with the length and value of every string in the trie that `bytes` starts with, shortest first.
     pub fn prefixes(self, bytes: &[u8], mut visit: impl FnMut(usize, u32)) {
         let mut place = (self.unit(0) >> 8) as usize;
         for (at, &byte) in bytes.iter().enumerate() {
-            let unit = self.unit(place + usize::from(byte));
+            let unit = self.unit(place.wrapping_add(usize::from(byte)));
             if byte == 0 || unit & 0xff != u32::from(byte) {
                 return;
             }

@@ -16,7 +16,7 @@ use super::trie::Trie;
 pub(super) struct Unigram<'a> {
     pub pieces: Trie<'a>,
     /// Little-endian `f32`, one for each piece.
-    pub scores: &'a [u8],
+    pub scores: &'a [[u8; 4]],
     pub unknown: u32,
     pub unknown_score: f64,
 }
@@ -76,11 +76,9 @@ impl Unigram<'_> {
     }
 
     fn score(&self, piece: u32) -> f64 {
-        let place = piece as usize * 4;
-        match self.scores.get(place..place + 4) {
-            Some(score) => f64::from(f32::from_le_bytes([score[0], score[1], score[2], score[3]])),
-            None => f64::NEG_INFINITY,
-        }
+        self.scores
+            .get(piece as usize)
+            .map_or(f64::NEG_INFINITY, |&score| f64::from(f32::from_le_bytes(score)))
     }
 }
 

@@ -12,7 +12,6 @@
 //! All numbers are little-endian.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
@@ -20,6 +19,7 @@ use unicode_normalization::UnicodeNormalization;
 use super::charsmap::Charsmap;
 use super::trie::Trie;
 use super::unigram::{Best, Unigram};
+use crate::search::{Pool, Remembered};
 
 const MAGIC: &[u8; 8] = b"TSVOCAB1";
 
@@ -85,9 +85,14 @@ impl Parts<'_> {
     }
 }
 
-thread_local! {
+/// What is kept between texts.
+#[derive(Debug, Default)]
+struct Memory {
+    /// The tokens of a word as it is written, and how many of its characters are in none.
+    words: Remembered<(Box<[u32]>, usize)>,
     /// The search's table and the word being cut; kept to save allocations.
-    static WORKING_MEMORY: RefCell<(Vec<Best>, String)> = const { RefCell::new((Vec::new(), String::new())) };
+    best: Vec<Best>,
+    word: String,
 }
 
 /// Calls `visit` for every word of normalised text: each space starts one, and so does the beginning.
@@ -114,6 +119,7 @@ pub(super) struct Vocabulary {
     charsmap: Range<usize>,
     trie: Range<usize>,
     scores: Range<usize>,
+    memories: Pool<Memory>,
 }
 
 impl Vocabulary {
@@ -137,7 +143,19 @@ impl Vocabulary {
         }
         let folds_words =
             steps == [Step::Nfkc, Step::Invisible, Step::Lowercase, Step::Whitespace, Step::Strip];
-        Some(Self { pieces, unknown, unknown_score, steps, folds_words, charsmap, trie, scores, bytes })
+        let memories = Pool::default();
+        Some(Self {
+            bytes,
+            pieces,
+            unknown,
+            unknown_score,
+            steps,
+            folds_words,
+            charsmap,
+            trie,
+            scores,
+            memories,
+        })
     }
 
     /// How many pieces it has; a token is less than this.
@@ -156,20 +174,26 @@ impl Vocabulary {
     pub fn tokenize(&self, text: &str, tokens: &mut Vec<u32>) -> usize {
         let unigram = Unigram {
             pieces: Trie::new(&self.bytes[self.trie.clone()]),
-            scores: &self.bytes[self.scores.clone()],
+            scores: self.bytes[self.scores.clone()].as_chunks().0,
             unknown: self.unknown,
             unknown_score: self.unknown_score,
         };
-        WORKING_MEMORY.with_borrow_mut(|(best, word)| {
+        self.memories.with(|Memory { words, best, word }| {
             let mut unknown = 0;
             let mut encode = |part: &str| {
-                word.clear();
-                word.push(SPACE);
-                word.push_str(part);
-                if self.folds_words {
-                    word.make_ascii_lowercase();
-                }
-                unknown += unigram.encode(word, best, tokens);
+                let (known, missed) = words.get(part, || {
+                    word.clear();
+                    word.push(SPACE);
+                    word.push_str(part);
+                    if self.folds_words {
+                        word.make_ascii_lowercase();
+                    }
+                    let mut tokens = Vec::new();
+                    let missed = unigram.encode(word, best, &mut tokens);
+                    (tokens.into(), missed)
+                });
+                tokens.extend_from_slice(known);
+                unknown += missed;
             };
             if self.folds_words && text.is_ascii() {
                 text.split(char::is_whitespace).filter(|part| !part.is_empty()).for_each(&mut encode);

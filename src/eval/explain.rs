@@ -63,9 +63,9 @@ fn write_tool(
         why.hit.score,
         why.lexical,
         why.bound,
-        place_of(why.hit.lexical_rank),
+        place_of(why.lexical_rank),
         number(why.hit.cosine),
-        place_of(why.hit.semantic_rank),
+        place_of(why.semantic_rank),
     )?;
     for term in &why.terms {
         writeln!(

@@ -1,5 +1,6 @@
 //! What is ranked: a tool as text, and what remains of it after analysis.
 
+use std::hash::Hasher;
 use std::mem::size_of;
 
 /// A tool, in the words of its definition.
@@ -29,8 +30,8 @@ pub trait Embed: Send + Sync {
     /// Appends the tokens of `text` in order, without those that the model does not know, and returns how many characters
     /// it did not know.
     fn tokenize(&self, text: &str, tokens: &mut Vec<u32>) -> usize;
-    /// Adds `weight` times the vector of `token` to `sum`, which has [`Embed::dimensions`] places.
-    fn add(&self, token: u32, weight: f32, sum: &mut [f32]);
+    /// Adds the vector of each token to `sum`, which has [`Embed::dimensions`] places.
+    fn add_all(&self, tokens: &[u32], sum: &mut [f32]);
 }
 
 /// How many fields a document has.
@@ -107,5 +108,25 @@ impl AnalyzedDocument {
         self.terms.len() * size_of::<DocumentTerm>()
             + self.pointers.len() * size_of::<u64>()
             + self.vector.len()
+    }
+}
+
+/// Terms are SipHash values already.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct TermHasher(u64);
+
+impl Hasher for TermHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+        }
+    }
+
+    fn write_u64(&mut self, term: u64) {
+        self.0 = term;
     }
 }

@@ -11,6 +11,9 @@ use super::ranker::{self, Hit, Ranker};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     pub hit: Hit,
+    /// The place by words and by meaning alone, from 1; `None` when the arm has nothing to say for the document.
+    pub lexical_rank: Option<u32>,
+    pub semantic_rank: Option<u32>,
     /// The query names the document, so it goes before all scores.
     pub named: bool,
     /// What the words alone scored, and what a perfect document would have scored.
@@ -58,6 +61,9 @@ impl Ranker {
             found.words.words.iter().filter_map(|word| self.share(index, word, document, id)).collect();
         Explanation {
             hit: ranker::hit(&found, id),
+            lexical_rank: (found.lexical.scores[position] > 0.0)
+                .then(|| rank(&found.lexical.scores, position)),
+            semantic_rank: (!found.fused.cosines.is_empty()).then(|| rank(&found.fused.cosines, position)),
             named: found.named.contains(&id),
             lexical: found.lexical.scores[position],
             bound: found.lexical.bound,
@@ -88,4 +94,12 @@ impl Ranker {
             fields: fields.map(|(&field, tf)| FieldShare { field, tf }).collect(),
         })
     }
+}
+
+/// The place of a document by a score, from 1; equal ones by position.
+fn rank(scores: &[f32], document: usize) -> u32 {
+    let score = scores[document];
+    let before = scores[..document].iter().filter(|&&other| other >= score).count();
+    let after = scores[document + 1..].iter().filter(|&&other| other > score).count();
+    (before + after + 1) as u32
 }

@@ -31,9 +31,8 @@ pub struct Evidence {
 
 impl Evidence {
     pub(super) fn new(index: &Index, lexical: &Lexical, cosine: Option<f32>, english: bool) -> Self {
-        let best = lexical.scores.iter().copied().fold(0.0, f32::max);
         let known = if lexical.bound > 0.0 { lexical.known / lexical.bound } else { 0.0 };
-        Self { cosine, known, answered: best / index.idf_unknown(), english }
+        Self { cosine, known, answered: lexical.best() / index.idf_unknown(), english }
     }
 
     /// Whether its words are held against it: it is English for sure, or shares words with the catalogue.

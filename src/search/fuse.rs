@@ -44,7 +44,7 @@ pub(super) fn fuse(
     depth: usize,
 ) -> Fused {
     let cosines = query.map(|query| index.cosines(&query.whole)).unwrap_or_default();
-    let best = lexical.scores.iter().copied().fold(0.0, f32::max);
+    let best = lexical.best();
     let divisor = divisor(lexical.bound, best, options.best);
     let part = |score: f32| if lexical.bound > 0.0 { score / lexical.bound } else { 0.0 };
     let (covered, shared) = (part(best), part(lexical.known));
@@ -54,15 +54,10 @@ pub(super) fn fuse(
     for (score, cosine) in scores.iter_mut().zip(&cosines) {
         *score += semantic * cosine;
     }
-    let mut order: Vec<u32> =
-        (0..).zip(&scores).filter(|&(_, &score)| score > 0.0).map(|(document, _)| document).collect();
     let sentences = query.map_or(&[][..], |query| &query.sentences);
-    truncate_to_best(
-        &mut order,
-        &scores,
-        if sentences.is_empty() { depth } else { depth.max(SENTENCE_DEPTH) },
-    );
-    let mut nearest_of_all = cosines.iter().copied().reduce(f32::max);
+    let mut order =
+        best_above_zero(&scores, if sentences.is_empty() { depth } else { depth.max(SENTENCE_DEPTH) });
+    let mut nearest_of_all = (!cosines.is_empty()).then(|| largest(&cosines));
     if !sentences.is_empty() {
         for &document in &order {
             let nearest =
@@ -97,17 +92,92 @@ fn divisor(bound: f32, best: f32, share: f32) -> f32 {
     (f64::from(bound).powf(1.0 - share) * f64::from(best).powf(share)) as f32
 }
 
+/// The largest of some numbers; the smallest there is without any. In lanes, since one maximum after the other has to wait
+/// for the one before.
+pub(super) fn largest(numbers: &[f32]) -> f32 {
+    let (blocks, rest) = numbers.as_chunks::<16>();
+    let mut lanes = [f32::NEG_INFINITY; 16];
+    for block in blocks {
+        for (lane, &number) in lanes.iter_mut().zip(block) {
+            *lane = if number > *lane { number } else { *lane };
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, f32::max)
+}
+
+/// The best `depth` documents with a score above 0, best first, equal ones by position.
+///
+/// Most documents are worse than the best so far, and are passed over a block at a time.
+fn best_above_zero(scores: &[f32], depth: usize) -> Vec<u32> {
+    const BLOCK: usize = 16;
+    let room = depth.saturating_mul(2).clamp(64, 4096).max(depth);
+    let mut order: Vec<u32> = Vec::with_capacity(room.min(scores.len()));
+    let mut least = 0.0;
+    for (block, start) in scores.chunks(BLOCK).zip((0_u32..).step_by(BLOCK)) {
+        if !block.iter().fold(false, |any, &score| any | (score > least)) {
+            continue;
+        }
+        for (&score, document) in block.iter().zip(start..) {
+            if score > least {
+                order.push(document);
+            }
+        }
+        if order.len() + BLOCK > room && order.len() > depth && depth > 0 {
+            // A later document of the same score is worse, so only what is above the last of them counts from here.
+            truncate_to_best(&mut order, scores, depth);
+            least = scores[order[depth - 1] as usize];
+        }
+    }
+    truncate_to_best(&mut order, scores, depth);
+    order
+}
+
 /// Keeps the best `depth` of `order`, best first.
 fn truncate_to_best(order: &mut Vec<u32>, scores: &[f32], depth: usize) {
-    let better = |&a: &u32, &b: &u32| scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b));
+    // Score and position in one number, which sorts without looking anything up.
+    let mut keys: Vec<u64> = order.iter().map(|&document| key(scores[document as usize], document)).collect();
     if depth == 0 {
-        order.clear();
+        keys.clear();
     }
-    if order.len() > depth {
-        order.select_nth_unstable_by(depth - 1, better);
-        order.truncate(depth);
+    if keys.len() > depth {
+        keys.select_nth_unstable(depth - 1);
+        keys.truncate(depth);
     }
-    order.sort_unstable_by(better);
+    keys.sort_unstable();
+    order.clear();
+    order.extend(keys.iter().map(|&key| key as u32));
+}
+
+/// Smaller for a higher score, and for an earlier document of the same score.
+fn key(score: f32, document: u32) -> u64 {
+    let bits = score.to_bits();
+    // The bits of floats above zero sort as the floats do, those below zero the other way round.
+    let ascending = if bits >> 31 == 0 { bits | 1 << 31 } else { !bits };
+    u64::from(!ascending) << 32 | u64::from(document)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_best_are_those_of_a_whole_sort(numbers in prop::collection::vec(-3_i8..40, 0..700), depth in 0_usize..300) {
+            let scores: Vec<f32> = numbers.iter().map(|&number| f32::from(number) / 7.0).collect();
+            let mut all: Vec<u32> = (0..).take(scores.len()).filter(|&i| scores[i as usize] > 0.0).collect();
+            all.sort_by(|&a, &b| scores[b as usize].total_cmp(&scores[a as usize]).then(a.cmp(&b)));
+            all.truncate(depth);
+            prop_assert_eq!(best_above_zero(&scores, depth), all);
+            let most = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            prop_assert_eq!(largest(&scores), most);
+        }
+
+        #[test]
+        fn keys_sort_as_scores_do(a in -9_f32..9.0, b in -9_f32..9.0) {
+            prop_assert_eq!(key(a, 1) < key(b, 2), a >= b);
+        }
+    }
 }
 
 #[cfg(test)]

@@ -12,11 +12,11 @@
 //! Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009), section 3.6 (BM25F).
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::mem::size_of;
 use std::sync::Arc;
 
-use super::document::{AnalyzedDocument, DocumentTerm, FIELDS, Field};
+use super::document::{AnalyzedDocument, DocumentTerm, FIELDS, Field, TermHasher};
 use super::options::{FieldOptions, RankerOptions};
 use super::vectors::{QueryVector, biased, inverse_norm};
 
@@ -62,32 +62,36 @@ impl Index {
         dimensions: usize,
     ) -> Self {
         let means = mean_lengths(documents);
+        let total: usize = documents.iter().map(|document| document.terms.len()).sum();
         let mut terms: HashMap<u64, u32, BuildHasherDefault<TermHasher>> = HashMap::default();
         let mut counts: Vec<u32> = Vec::new();
+        let mut ids: Vec<u32> = Vec::with_capacity(total);
         for term in documents.iter().flat_map(|document| &document.terms) {
             let id = *terms.entry(term.term).or_insert(counts.len() as u32);
             match counts.get_mut(id as usize) {
                 Some(count) => *count += 1,
                 None => counts.push(1),
             }
+            ids.push(id);
         }
+        terms.shrink_to_fit();
         let mut starts = Vec::with_capacity(counts.len() + 1);
-        let mut total = 0;
+        let mut start = 0;
         starts.push(0);
         for count in &counts {
-            total += count;
-            starts.push(total);
+            start += count;
+            starts.push(start);
         }
         let mut next: Vec<u32> = starts[..counts.len()].to_vec();
-        let mut posting_documents = vec![0; total as usize];
-        let mut impacts = vec![0.0; total as usize];
+        let mut posting_documents = vec![0; total];
+        let mut impacts = vec![0.0; total];
+        let mut ids = ids.into_iter();
         for (position, document) in documents.iter().enumerate() {
             let scales = field_scales(options, document, &means);
             let plainness = plainness(document);
-            for term in &document.terms {
-                let id = terms[&term.term] as usize;
-                let place = next[id] as usize;
-                next[id] += 1;
+            for (term, id) in document.terms.iter().zip(ids.by_ref()) {
+                let place = next[id as usize] as usize;
+                next[id as usize] += 1;
                 posting_documents[place] = position as u32;
                 impacts[place] = plainness * impact(options.k1, term, &scales);
             }
@@ -175,8 +179,9 @@ impl Index {
 
     /// The cosine of every document with a query.
     pub(super) fn cosines(&self, query: &QueryVector) -> Vec<f32> {
-        let all = self.vectors.chunks_exact(query.dimensions()).zip(&self.inverse_norms);
-        all.map(|(vector, &inverse_norm)| query.cosine(vector, inverse_norm)).collect()
+        let mut cosines = vec![0.0; self.len];
+        pulp::Arch::new().dispatch(Cosines { index: self, query, cosines: &mut cosines });
+        cosines
     }
 
     /// The cosine of one document with a query.
@@ -187,23 +192,24 @@ impl Index {
     }
 }
 
-/// Terms are SipHash values already.
-#[derive(Debug, Default, Clone, Copy)]
-struct TermHasher(u64);
+/// The cosines of all documents: compiled for each width of instructions, of which this machine's widest runs.
+struct Cosines<'a> {
+    index: &'a Index,
+    query: &'a QueryVector,
+    cosines: &'a mut [f32],
+}
 
-impl Hasher for TermHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
+impl pulp::NullaryFnOnce for Cosines<'_> {
+    type Output = ();
 
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = self.0.rotate_left(8) ^ u64::from(byte);
+    #[inline(always)]
+    fn call(self) {
+        let vectors = self.index.vectors.chunks_exact(self.query.dimensions());
+        for ((cosine, vector), &inverse_norm) in
+            self.cosines.iter_mut().zip(vectors).zip(&self.index.inverse_norms)
+        {
+            *cosine = self.query.cosine(vector, inverse_norm);
         }
-    }
-
-    fn write_u64(&mut self, term: u64) {
-        self.0 = term;
     }
 }
 

@@ -10,6 +10,7 @@
 //! times as right. The bound is what a perfect document would score, words that nobody has at full idf; score / bound is
 //! the part of the question that a document answers.
 
+use super::fuse::largest;
 use super::index::{Index, Postings};
 use super::options::RankerOptions;
 use super::query::QueryWord;
@@ -21,6 +22,13 @@ pub(super) struct Lexical {
     pub bound: f32,
     /// The part of the bound whose words the index has, as they are.
     pub known: f32,
+}
+
+impl Lexical {
+    /// The best score of a document; 0 without any.
+    pub fn best(&self) -> f32 {
+        largest(&self.scores).max(0.0)
+    }
 }
 
 /// # Cost

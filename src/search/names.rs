@@ -32,6 +32,11 @@ pub(super) fn split_prefix(name: &str) -> Option<(&str, &str)> {
 
 /// A name without case, diacritics and separators: every spelling of it has the same key.
 pub(super) fn key(name: &str) -> String {
+    if name.is_ascii() {
+        let mut key = name.to_ascii_lowercase();
+        key.retain(|c| c.is_ascii_alphanumeric());
+        return key;
+    }
     let mut key = text::fold(&text::visible(name));
     key.retain(char::is_alphanumeric);
     key
@@ -78,16 +83,29 @@ pub(super) fn spellings(name: &str) -> impl Iterator<Item = &str> {
 pub(super) fn pointers(description: &str) -> Vec<&str> {
     /// More are a list of tools, not advice.
     const POINTERS_MAX: usize = 8;
+    if !is_advice(description) {
+        return Vec::new();
+    }
     let sentences = description.split_terminator(['\n', ';']).flat_map(|line| line.split(". "));
     let mut found: Vec<&str> = sentences.filter(|sentence| is_advice(sentence)).flat_map(advised).collect();
     found.truncate(POINTERS_MAX);
     found
 }
 
-fn is_advice(sentence: &str) -> bool {
-    const SIGNS: [&str; 6] = ["instead", "prefer", "deprecated", "superseded", "replaced", "rather"];
-    let lower = sentence.to_lowercase();
-    SIGNS.iter().any(|sign| lower.contains(sign))
+/// Whether a text says one of the words of advice, whatever its case.
+fn is_advice(text: &str) -> bool {
+    const SIGNS: [&[u8]; 6] = [b"instead", b"prefer", b"deprecated", b"superseded", b"replaced", b"rather"];
+    text.as_bytes().windows(b"prefer".len()).enumerate().any(|(at, window)| {
+        // Two letters tell nearly always that it is none.
+        let start = [window[0].to_ascii_lowercase(), window[1].to_ascii_lowercase()];
+        SIGNS.iter().any(|sign| {
+            sign.starts_with(&start)
+                && text
+                    .as_bytes()
+                    .get(at..at + sign.len())
+                    .is_some_and(|word| word.eq_ignore_ascii_case(sign))
+        })
+    })
 }
 
 /// How far after a verb of advice a name may stand: "use the `search_code` tool".

@@ -1,6 +1,6 @@
 //! A query, read once: its words with the terms that would do, its vectors, the names in it.
 
-use super::analyzer::Analyzer;
+use super::analyzer::{Analyzer, Memory};
 use super::document::Embed;
 use super::options::RankerOptions;
 use super::text::{self, Script, Word};
@@ -50,8 +50,19 @@ pub(super) fn words(
     lithuanian: bool,
     options: &RankerOptions,
 ) -> QueryWords {
+    analyzer.with_memory(|memory| read_words(analyzer, memory, query, lithuanian, options))
+}
+
+fn read_words(
+    analyzer: &Analyzer,
+    memory: &mut Memory,
+    query: &Taken,
+    lithuanian: bool,
+    options: &RankerOptions,
+) -> QueryWords {
     let mut reader = WordReader {
         analyzer,
+        memory,
         options,
         lithuanian,
         part: 1.0,
@@ -84,6 +95,7 @@ const FUNCTION_WEIGHT_SHARE: usize = 4;
 
 struct WordReader<'a> {
     analyzer: &'a Analyzer,
+    memory: &'a mut Memory,
     options: &'a RankerOptions,
     lithuanian: bool,
     /// What the words being read count.
@@ -100,29 +112,32 @@ struct WordReader<'a> {
 
 impl WordReader<'_> {
     fn read(&mut self, word: &Word<'_>) {
+        let analyzer = self.analyzer;
+        let known = analyzer.word(self.memory, word.folded, word.script);
+        let (own, weak) = (known.term, known.is_weak);
         // Titles and names inside a question are no sign of its language.
         if self.first || !word.capital {
             self.all += 1;
-            self.function += self.analyzer.function_weight(word.folded);
+            self.function += known.function_weight;
             self.foreign |= !word.lower.is_ascii();
             self.first = false;
         }
         if self.words.len() == QUERY_WORDS_MAX {
             return;
         }
-        if self.analyzer.is_stop_word(word.folded) {
+        if known.is_stop {
             self.previous.clear();
             return;
         }
-        let analyzer = self.analyzer;
-        let own = analyzer.with_stem(word.folded, word.script, |stem| {
-            if !word.joined {
-                self.pair(stem);
+        if !word.joined {
+            if !self.previous.is_empty() {
+                let alternatives = vec![(analyzer.pair_term(&self.previous, &known.stem), 1.0)];
+                let text = format!("{} {}", self.previous, known.stem);
+                self.pairs.push(QueryWord { text, weight: self.options.pair, alternatives, bonus: true });
             }
-            analyzer.stem_term(stem)
-        });
-        let weak =
-            self.analyzer.is_weak_word(word.folded) || word.folded.bytes().all(|byte| byte.is_ascii_digit());
+            self.previous.clear();
+            self.previous.push_str(&known.stem);
+        }
         let weight = if weak { self.part.min(self.options.weak) } else { self.part };
         if let Some(known) = self.words.iter_mut().find(|known| known.alternatives[0].0 == own) {
             known.weight += weight * self.options.repeat;
@@ -130,20 +145,10 @@ impl WordReader<'_> {
         }
         let mut alternatives = vec![(own, 1.0)];
         if self.lithuanian && word.script == Script::Latin {
-            self.analyzer.lithuanian_terms(word, |term| alternatives.push((term, 1.0)));
+            analyzer.lithuanian_terms(self.memory, word, |term| alternatives.push((term, 1.0)));
         }
         alternatives.extend(self.analyzer.synonyms(own).iter().map(|&term| (term, self.options.synonym)));
         self.words.push(QueryWord { text: word.lower.to_owned(), weight, alternatives, bonus: false });
-    }
-
-    fn pair(&mut self, stem: &str) {
-        if !self.previous.is_empty() {
-            let alternatives = vec![(self.analyzer.pair_term(&self.previous, stem), 1.0)];
-            let text = format!("{} {stem}", self.previous);
-            self.pairs.push(QueryWord { text, weight: self.options.pair, alternatives, bonus: true });
-        }
-        self.previous.clear();
-        self.previous.push_str(stem);
     }
 }
 

@@ -71,6 +71,38 @@ pub(super) fn for_each_word(text: &str, mut visit: impl FnMut(Word<'_>)) {
     }
 }
 
+/// A part of a text that can be cut into words by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Piece<'a> {
+    /// ASCII letters, digits and apostrophes.
+    Ascii(&'a str),
+    /// With letters beyond ASCII, and the sign before them, to which a combining mark may belong.
+    Other(&'a str),
+}
+
+/// Cuts a text at ASCII signs and spaces. [`for_each_word`] of the pieces gives the words of the text.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let bytes = text.as_bytes();
+    let is_sign = |byte: u8| byte.is_ascii() && !byte.is_ascii_alphanumeric() && byte != b'\'';
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while bytes.get(at).is_some_and(|&byte| is_sign(byte)) {
+            at += 1;
+        }
+        let (start, mut any) = (at, 0);
+        while let Some(&byte) = bytes.get(at).filter(|&&byte| !is_sign(byte)) {
+            any |= byte;
+            at += 1;
+        }
+        // Signs are ASCII, so both ends are characters' edges.
+        match (start == at, any.is_ascii()) {
+            (true, _) => None,
+            (_, true) => Some(Piece::Ascii(&text[start..at])),
+            (_, false) => Some(Piece::Other(&text[start.saturating_sub(1)..at])),
+        }
+    })
+}
+
 /// `text` in NFKC, with what cannot be seen and apostrophes inside words left out.
 pub(super) fn visible(text: &str) -> Cow<'_, str> {
     if text.is_ascii() && !text.contains('\'') {
@@ -312,11 +344,24 @@ fn visit_pairs(run: &str, buffers: &mut Buffers, visit: &mut impl FnMut(Word<'_>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn words(text: &str) -> Vec<String> {
         let mut all = Vec::new();
         for_each_word(text, |word| all.push(word.folded.to_owned()));
         all
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_have_the_words_of_the_whole(text in "([a-zA-Z0-9' _.<=-]|é|\u{301}|\u{338}|ų|\u{200b}|中|ﬁ|ß|’|\\PC){0,24}") {
+            let mut of_pieces = Vec::new();
+            for piece in pieces(&text) {
+                let (Piece::Ascii(piece) | Piece::Other(piece)) = piece;
+                of_pieces.extend(words(piece));
+            }
+            prop_assert_eq!(of_pieces, words(&text));
+        }
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 use super::document::{Document, Embed};
 use super::options::VectorOptions;
-use super::text;
 
 /// What 1.0 is in 8 bits.
 const ONE: f32 = 127.0;
@@ -19,46 +18,51 @@ impl Parts<'_> {
     /// The weighted sum of the parts' unit vectors, in 8 bits; `None` when no token is known.
     ///
     /// Each part has its say whatever its length: the mean over all words would drown a name in a long description.
+    ///
+    /// `spell` appends a name as words.
     pub fn vector(
         &self,
         embedder: &dyn Embed,
         document: &Document<'_>,
         options: &VectorOptions,
+        spell: &mut dyn FnMut(&str, &mut String),
     ) -> Option<Box<[i8]>> {
         /// How much of a long description is embedded.
         const BODY_BYTES_MAX: usize = 300;
         let body = &self.body[..self.body.floor_char_boundary(BODY_BYTES_MAX)];
-        let parameters: Vec<String> =
-            document.parameters.iter().map(|parameter| spelled(parameter.name)).collect();
+        let mut spelled = String::with_capacity(256);
+        spell(self.server, &mut spelled);
+        let server_end = spelled.len();
+        spell(self.name, &mut spelled);
+        let name_end = spelled.len();
+        for parameter in &document.parameters {
+            spell(parameter.name, &mut spelled);
+            spelled.push(' ');
+        }
         let parts = [
-            (spelled(self.server).as_str(), options.server),
-            (spelled(self.name).as_str(), options.name),
+            (&spelled[..server_end], options.server),
+            (&spelled[server_end..name_end], options.name),
             (document.title, options.title),
             (self.lead, options.lead),
             (body, options.body),
-            (parameters.join(" ").as_str(), options.parameters),
-        ]
-        .map(|(text, weight)| if weight > 0.0 { (embed(embedder, text), weight) } else { (None, weight) });
+            (&spelled[name_end..], options.parameters),
+        ];
         let mut sum = vec![0.0; embedder.dimensions()];
-        for (vector, weight) in parts {
-            for (place, x) in sum.iter_mut().zip(vector.into_iter().flatten()) {
-                *place += weight * x;
+        let mut part = vec![0.0; embedder.dimensions()];
+        let mut tokens = Vec::with_capacity(128);
+        for (text, weight) in parts.into_iter().filter(|(text, weight)| *weight > 0.0 && !text.is_empty()) {
+            tokens.clear();
+            embedder.tokenize(text, &mut tokens);
+            part.fill(0.0);
+            embedder.add_all(&tokens, &mut part);
+            if normalize(&mut part) {
+                for (place, x) in sum.iter_mut().zip(&part) {
+                    *place += weight * x;
+                }
             }
         }
         normalize(&mut sum).then(|| quantize(&sum))
     }
-}
-
-/// A name as words.
-fn spelled(name: &str) -> String {
-    let mut words = String::with_capacity(name.len() + 8);
-    text::for_each_word(name, |word| {
-        if !word.joined {
-            words.push_str(word.lower);
-            words.push(' ');
-        }
-    });
-    words
 }
 
 /// The sum of the vectors of `text`'s tokens at unit length, or nothing when no token is known.
@@ -70,12 +74,13 @@ pub(super) fn embed(embedder: &dyn Embed, text: &str) -> Option<Vec<f32>> {
 pub(super) fn embed_known(embedder: &dyn Embed, text: &str) -> Option<(Vec<f32>, f32)> {
     let mut tokens = Vec::new();
     let unknown = embedder.tokenize(text, &mut tokens);
-    let letters = text.chars().filter(|c| c.is_alphanumeric()).count().max(1);
+    let letters = match text.is_ascii() {
+        true => text.bytes().filter(u8::is_ascii_alphanumeric).count().max(1),
+        false => text.chars().filter(|c| c.is_alphanumeric()).count().max(1),
+    };
     let known = 1.0 - unknown.min(letters) as f32 / letters as f32;
     let mut sum = vec![0.0; embedder.dimensions()];
-    for token in tokens {
-        embedder.add(token, 1.0, &mut sum);
-    }
+    embedder.add_all(&tokens, &mut sum);
     normalize(&mut sum).then_some((sum, known))
 }
 
@@ -91,18 +96,28 @@ pub(super) fn normalize(vector: &mut [f32]) -> bool {
     true
 }
 
+/// The nearest whole number, halves away from zero, of a number that is far from the largest. As `f32::round`, which is a
+/// call where machines have no instruction for it.
+fn rounded(x: f32) -> i32 {
+    let whole = x as i32;
+    let part = x - whole as f32;
+    whole.wrapping_add(i32::from(part >= 0.5)).wrapping_sub(i32::from(part <= -0.5))
+}
+
 /// A vector in 8 bits, stretched so that its largest place is 127.
 pub(super) fn quantize(vector: &[f32]) -> Box<[i8]> {
     let largest = vector.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
     if largest == 0.0 {
         return vec![0; vector.len()].into();
     }
-    vector.iter().map(|x| (x / largest * ONE).round() as i8).collect()
+    vector.iter().map(|x| rounded(x / largest * ONE) as i8).collect()
 }
 
 /// 1 over the length of a vector in 8 bits; 0 for one of zeros.
 pub(super) fn inverse_norm(vector: &[i8]) -> f32 {
-    let square: i32 = vector.iter().map(|&x| i32::from(x) * i32::from(x)).sum();
+    // It can't overflow: 2^14 at most for each of at most 4096 places.
+    let square =
+        vector.iter().fold(0_i32, |sum, &x| sum.wrapping_add(i32::from(x).wrapping_mul(i32::from(x))));
     if square == 0 { 0.0 } else { 1.0 / (square as f32).sqrt() }
 }
 
@@ -119,8 +134,8 @@ const QUERY_ONE: f32 = 2047.0;
 impl QueryVector {
     /// From a unit vector.
     pub fn new(unit: &[f32]) -> Self {
-        let numbers: Vec<i16> = unit.iter().map(|x| (x * QUERY_ONE).round() as i16).collect();
-        let sum = numbers.iter().map(|&x| i32::from(x)).sum();
+        let numbers: Vec<i16> = unit.iter().map(|x| rounded(x * QUERY_ONE) as i16).collect();
+        let sum = numbers.iter().fold(0_i32, |sum, &x| sum.wrapping_add(i32::from(x)));
         Self { numbers, sum }
     }
 
@@ -129,9 +144,10 @@ impl QueryVector {
     ///
     /// # Cost
     ///
-    /// 11 ns for 256 dimensions with SSE2.
+    /// 11 ns for 256 dimensions with SSE2, about half of that with AVX2.
+    #[inline(always)]
     pub fn cosine(&self, vector: &[u8], inverse_norm: f32) -> f32 {
-        let product = dot(&self.numbers, vector) - BIAS * self.sum;
+        let product = dot(&self.numbers, vector).wrapping_sub(BIAS.wrapping_mul(self.sum));
         product as f32 / QUERY_ONE * inverse_norm
     }
 
@@ -147,27 +163,34 @@ pub(super) fn biased(vector: &[i8]) -> impl Iterator<Item = u8> {
     vector.iter().map(|&x| (x as u8) ^ 0x80)
 }
 
-/// How many numbers are widened at once, so that compilers see two plain loops over 16-bit numbers.
-const BLOCK: usize = 64;
-
+/// Of two vectors as long as each other. In blocks, the longest that fit: 256 dimensions are one.
+#[inline(always)]
 fn dot(query: &[i16], vector: &[u8]) -> i32 {
-    let (query_blocks, query_rest) = query.as_chunks::<BLOCK>();
-    let (vector_blocks, vector_rest) = vector.as_chunks::<BLOCK>();
-    let mut wide = [0_i16; BLOCK];
-    // Two sums, so that one addition need not wait for the other. Neither can overflow, and checks for it would keep
-    // the compiler from using wide instructions.
-    let (mut first, mut second) = (0_i32, 0_i32);
-    for (query, vector) in query_blocks.iter().zip(vector_blocks) {
-        for (wide, &narrow) in wide.iter_mut().zip(vector) {
-            *wide = i16::from(narrow);
-        }
-        for j in 0..BLOCK / 2 {
-            first = first.wrapping_add(i32::from(query[j]).wrapping_mul(i32::from(wide[j])));
-        }
-        for j in BLOCK / 2..BLOCK {
-            second = second.wrapping_add(i32::from(query[j]).wrapping_mul(i32::from(wide[j])));
-        }
+    let (long_query, query) = query.as_chunks::<256>();
+    let (long_vector, vector) = vector.as_chunks::<256>();
+    let (short_query, query) = query.as_chunks::<32>();
+    let (short_vector, vector) = vector.as_chunks::<32>();
+    let mut sum = 0_i32;
+    for (query, vector) in long_query.iter().zip(long_vector) {
+        sum = sum.wrapping_add(dot_block(query, vector));
     }
-    let rest = query_rest.iter().zip(vector_rest).map(|(&a, &b)| i32::from(a) * i32::from(b));
-    first + second + rest.sum::<i32>()
+    for (query, vector) in short_query.iter().zip(short_vector) {
+        sum = sum.wrapping_add(dot_block(query, vector));
+    }
+    for (&a, &b) in query.iter().zip(vector) {
+        sum = sum.wrapping_add(i32::from(a).wrapping_mul(i32::from(b)));
+    }
+    sum
+}
+
+/// Widened first, so that compilers see two plain loops over 16-bit numbers. Nothing can overflow, and checks for it would
+/// keep them from using wide instructions.
+#[inline(always)]
+fn dot_block<const LEN: usize>(query: &[i16; LEN], vector: &[u8; LEN]) -> i32 {
+    let wide: [i16; LEN] = std::array::from_fn(|i| i16::from(vector[i]));
+    let mut sum = 0_i32;
+    for i in 0..LEN {
+        sum = sum.wrapping_add(i32::from(query[i]).wrapping_mul(i32::from(wide[i])));
+    }
+    sum
 }

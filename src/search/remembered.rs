@@ -1,0 +1,140 @@
+//! What was worked out for a word, remembered: tools and questions repeat a few thousand words, and cutting, stemming and
+//! looking up a word costs far more than finding it here.
+//!
+//! Bounded by two generations: when the younger is full it becomes the older, and of the older one what nobody asked for
+//! since is forgotten. So words in use stay, and a tool stuffed with odd ones pushes nothing out for long.
+//!
+//! Memories are lent from a [`Pool`] rather than kept by threads: an analysis may run on any of hundreds of threads, and
+//! each would start with nothing and hold megabytes.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Words of a generation.
+const WORDS_MAX: usize = 8192;
+
+/// A longer word is worked out each time: it is none that tools repeat.
+const WORD_BYTES_MAX: usize = 64;
+
+/// Values by word.
+#[derive(Debug)]
+pub struct Remembered<V> {
+    young: Generation<V>,
+    old: Generation<V>,
+    /// Of a word that is too long to be kept.
+    unkept: Option<V>,
+}
+
+#[derive(Debug)]
+struct Generation<V> {
+    /// Keyed anew in each process, so that nobody who writes tools can choose words that collide.
+    places: HashMap<Box<str>, u32, foldhash::fast::RandomState>,
+    values: Vec<V>,
+}
+
+impl<V> Default for Generation<V> {
+    fn default() -> Self {
+        Self { places: HashMap::default(), values: Vec::new() }
+    }
+}
+
+impl<V> Default for Remembered<V> {
+    fn default() -> Self {
+        Self { young: Generation::default(), old: Generation::default(), unkept: None }
+    }
+}
+
+impl<V: Clone> Remembered<V> {
+    /// The value for `word`, which `work_out` must give alike each time.
+    pub fn get(&mut self, word: &str, work_out: impl FnOnce() -> V) -> &V {
+        if let Some(&place) = self.young.places.get(word) {
+            return &self.young.values[place as usize];
+        }
+        if word.len() > WORD_BYTES_MAX {
+            return self.unkept.insert(work_out());
+        }
+        let known = self.old.places.get(word).map(|&place| self.old.values[place as usize].clone());
+        let value = known.unwrap_or_else(work_out);
+        if self.young.values.len() == WORDS_MAX {
+            self.old = std::mem::take(&mut self.young);
+        }
+        let place = self.young.values.len();
+        self.young.places.insert(word.into(), place as u32);
+        self.young.values.push(value);
+        &self.young.values[place]
+    }
+}
+
+/// Lends something that is dear to make anew: to each thread one of its own.
+#[derive(Debug)]
+pub struct Pool<T> {
+    free: Mutex<Vec<T>>,
+    kept_max: usize,
+}
+
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
+        Self { free: Mutex::default(), kept_max: processors.min(16) }
+    }
+}
+
+impl<T: Default> Pool<T> {
+    /// Lends one for as long as `work` runs; a panic loses it.
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+        let free = self.free().pop();
+        let mut lent = free.unwrap_or_default();
+        let result = work(&mut lent);
+        let mut free = self.free();
+        if free.len() < self.kept_max {
+            free.push(lent);
+        }
+        result
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<T>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_worked_out_once_while_it_is_used_and_memory_is_bounded() {
+        let mut remembered: Remembered<String> = Remembered::default();
+        let mut worked_out = 0;
+        for i in 0..WORDS_MAX * 5 {
+            let word = format!("word{i}");
+            assert_eq!(remembered.get(&word, || word.clone()), &word);
+            let often = remembered.get("often", || {
+                worked_out += 1;
+                "often".to_owned()
+            });
+            assert_eq!(often, "often");
+        }
+        assert_eq!(worked_out, 1);
+        assert!(remembered.young.values.len() + remembered.old.values.len() <= WORDS_MAX * 2);
+        assert!(remembered.young.places.len() == remembered.young.values.len());
+    }
+
+    #[test]
+    fn a_long_word_is_not_kept() {
+        let mut remembered: Remembered<usize> = Remembered::default();
+        let long = "x".repeat(WORD_BYTES_MAX + 1);
+        assert_eq!((*remembered.get(&long, || 1), *remembered.get(&long, || 2)), (1, 2));
+        assert_eq!((*remembered.get(&long[1..], || 1), *remembered.get(&long[1..], || 2)), (1, 1));
+    }
+
+    #[test]
+    fn what_was_lent_is_lent_again() {
+        let pool: Pool<Vec<u8>> = Pool::default();
+        pool.with(|bytes| bytes.push(7));
+        pool.with(|outer| {
+            assert_eq!(*outer, [7]);
+            pool.with(|inner| assert!(inner.is_empty()));
+        });
+    }
+}
