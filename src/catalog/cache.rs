@@ -125,6 +125,9 @@ pub struct CatalogCache {
     store: Arc<CatalogStore>,
     turns: Semaphore,
     state: Mutex<State>,
+    /// Listings that are made searchable at once: more than there are processors would only wait for one another, with
+    /// all that they hold.
+    interning: Semaphore,
 }
 
 impl CatalogCache {
@@ -139,7 +142,17 @@ impl CatalogCache {
         let stats = CatalogCacheStats::default();
         let state = Mutex::new(State { kept, flights: HashMap::new(), next_flight: 0, stats });
         let turns = Semaphore::new(options.listings_max.get().min(Semaphore::MAX_PERMITS));
-        Arc::new_cyclic(|this| Self { this: this.clone(), options, upstream, store, turns, state })
+        let processors = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
+        let interning = Semaphore::new(processors);
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            options,
+            upstream,
+            store,
+            turns,
+            interning,
+            state,
+        })
     }
 
     /// The caller's catalogue: kept, stale while it is refreshed, or listed now.
@@ -269,6 +282,7 @@ impl CatalogCache {
         let _turn = turn.map_err(|_| UpstreamError::Busy)?;
         let listing: Listing = self.upstream.list_tools(caller).await?;
         let (store, ttl) = (Arc::clone(&self.store), listing.ttl);
+        let _place = self.interning.acquire().await;
         let interned = tokio::task::spawn_blocking(move || store.intern(&listing, before)).await;
         let (digest, catalog) =
             interned.map_err(|_| UpstreamError::Invalid("its tool listing could not be indexed"))?;

@@ -209,6 +209,7 @@ impl CatalogStore {
         // Analysis runs without the lock; two builders may do the same work, and the first to finish wins.
         let tool = Arc::new(IndexedTool::new(
             definition,
+            *digest,
             &self.options.ranker,
             &self.options.write_tools,
             &self.bytes,

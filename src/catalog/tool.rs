@@ -139,13 +139,14 @@ pub fn analyze_definition(bytes: &[u8], ranker: &Ranker) -> Option<(String, Anal
 }
 
 impl IndexedTool {
-    /// Reads and analyzes one definition. `None` when it is no object with one name: such a tool
+    /// Reads and analyzes one definition, whose digest is given. `None` when it is no object with one name: such a tool
     /// can't be called.
     ///
     /// # Cost
     /// A few microseconds per KiB, plus the embedding of its text.
     pub(super) fn new(
         bytes: &[u8],
+        digest: ContentDigest,
         ranker: &Ranker,
         write_tools: &WriteTools,
         counter: &Arc<AtomicUsize>,
@@ -175,7 +176,7 @@ impl IndexedTool {
             name: definition.name.as_ref().into(),
             description: description.into(),
             input_schema,
-            digest: digest(bytes),
+            digest,
             read_only,
             param_headers,
             analyzed,
@@ -248,6 +249,7 @@ mod tests {
         let write_tools = WriteTools::new(&globs).unwrap();
         IndexedTool::new(
             definition.as_bytes(),
+            digest(definition.as_bytes()),
             &Ranker::new(RankerOptions::default(), None),
             &write_tools,
             &Arc::default(),
@@ -318,6 +320,7 @@ mod tests {
         let counter = Arc::new(AtomicUsize::new(0));
         let tool = IndexedTool::new(
             br#"{"name":"a"}"#,
+            [0; 32],
             &Ranker::new(RankerOptions::default(), None),
             &WriteTools::default(),
             &counter,
