@@ -73,7 +73,7 @@ fn relative(originals: &[Value], base: usize, generation: usize) -> Value {
         .bytes()
         .fold(generation as u64, |seed, byte| seed.wrapping_mul(131).wrapping_add(byte.into()));
     let mut syllables = Random(seed);
-    let service: String = (0..3).map(|_| SYLLABLES[syllables.below(SYLLABLES.len())]).collect();
+    let service = made_up(&mut syllables, 3);
     let suffix = SUFFIXES[random.below(SUFFIXES.len())];
     let mut made = Map::new();
     made.insert("name".to_owned(), json!(format!("{service}__{bare}{suffix}")));
@@ -106,7 +106,17 @@ fn description(random: &mut Random, originals: &[Value], tool: &Value, other: &V
         }
         _ => {}
     }
-    kept.join(" ")
+    let text = kept.join(" ");
+    let words = text.split(' ').map(|word| match random.below(30) {
+        // What services call their own things; without it a larger catalogue would have no more words.
+        0 if word.len() > 4 => made_up(random, 3),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn made_up(random: &mut Random, syllables: usize) -> String {
+    (0..syllables).map(|_| SYLLABLES[random.below(SYLLABLES.len())]).collect()
 }
 
 fn schema(random: &mut Random, own: &Value, other: &Value) -> Value {
@@ -142,6 +152,19 @@ impl Random {
     }
 }
 
+/// Which `take` of `pool` tools a listing has: a start and a stride that differ with its number. Ascending, so that a
+/// listing looks like a filter over the upstream's order.
+pub fn subset(listing: usize, take: usize, pool: usize) -> Vec<usize> {
+    let mut random = Random(listing as u64 ^ 0x5eed);
+    let mut all: Vec<usize> = (0..pool).collect();
+    for i in 0..take.min(pool) {
+        all.swap(i, i + random.below(pool - i));
+    }
+    all.truncate(take);
+    all.sort_unstable();
+    all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,5 +183,13 @@ mod tests {
         let mut lengths: Vec<usize> = tools.iter().map(Bytes::len).collect();
         lengths.sort_unstable();
         assert!(lengths[0] < 200 && lengths[2500] > 300 && lengths[4999] > 2500, "{lengths:?}");
+    }
+
+    #[test]
+    fn listings_differ_and_have_each_tool_once() {
+        let (one, other) = (subset(1, 100, 500), subset(2, 100, 500));
+        assert_ne!(one, other);
+        assert_eq!(one.iter().collect::<HashSet<_>>().len(), 100);
+        assert_eq!(subset(1, 100, 500), one);
     }
 }

@@ -22,6 +22,12 @@ impl Report {
         self.verdict(id, what, most.is_none_or(|most| runs.median() <= most));
     }
 
+    /// One line of words.
+    pub fn line(&mut self, id: &str, what: &str, measured: &str, must: &str, holds: bool) {
+        println!("| {id} | {what} | {measured} | {must} |");
+        self.verdict(id, what, holds);
+    }
+
     fn verdict(&mut self, id: &str, what: &str, holds: bool) {
         if !holds {
             self.missed.push(format!("{id}: {what}"));
