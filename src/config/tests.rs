@@ -95,7 +95,7 @@ fn what_can_not_work_is_refused_with_what_to_do() {
     for (flag, value) in [
         ("--public-url", "https://h/x"),
         ("--allowed-hosts", "mcp.example,[::1]:8080,*"),
-        ("--allowed-origins", "https://a.example:8443,null,*"),
+        ("--allowed-origins", "https://a.example:8443,*"),
         ("--allow-plaintext-upstream=1", "--search-schemas=0"),
     ] {
         assert!(checked(&["--upstream", "http://localhost", flag, value]).is_ok(), "{flag} {value}");

@@ -86,7 +86,7 @@ async fn t_x9_a_head_has_its_time_on_a_used_connection_too_and_idleness_has_anot
     for _ in 0..2 {
         connection.write(ping()).await;
         assert!(connection.response().await.0.starts_with("HTTP/1.1 200"));
-        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(500)).await;
     }
     connection.write("POST /mcp HTTP/1.1\r\nHost: local").await;
     let answer = connection.read_to_end().await;

@@ -406,7 +406,7 @@ async fn m6_media_types_are_checked_where_they_say_no() {
     ] {
         assert_eq!(status_with(&[json, ("accept", accept)]).await, 200, "{accept}");
     }
-    for accept in ["text/html", "image/png", "application/xml;q=1"] {
+    for accept in ["text/html", "image/png", "application/xml;q=1", "*/*;q=0", "application/json; q=0.000"] {
         assert_eq!(status_with(&[json, ("accept", accept)]).await, 406, "{accept}");
     }
     assert_eq!(status_with(&[json, ("content-encoding", "identity")]).await, 200);
