@@ -11,6 +11,10 @@ COPY Cargo.toml Cargo.lock ./
 COPY src src
 COPY e2e/Cargo.toml e2e/Cargo.toml
 COPY e2e/src e2e/src
+COPY e2e/fire/Cargo.toml e2e/fire/Cargo.toml
+COPY e2e/fire/src e2e/fire/src
+COPY bench/Cargo.toml bench/Cargo.toml
+COPY bench/src bench/src
 COPY model model
 COPY deploy/packages/man_and_completions.rs deploy/packages/man_and_completions.rs
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
