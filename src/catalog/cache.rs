@@ -144,15 +144,7 @@ impl CatalogCache {
         let turns = Semaphore::new(options.listings_max.get().min(Semaphore::MAX_PERMITS));
         let processors = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
         let interning = Semaphore::new(processors);
-        Arc::new_cyclic(|this| Self {
-            this: this.clone(),
-            options,
-            upstream,
-            store,
-            turns,
-            interning,
-            state,
-        })
+        Arc::new_cyclic(|this| Self { this: this.clone(), options, upstream, store, turns, interning, state })
     }
 
     /// The caller's catalogue: kept, stale while it is refreshed, or listed now.

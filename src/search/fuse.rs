@@ -159,6 +159,8 @@ fn key(score: f32, document: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::RankerOptions;
+    use crate::search::vectors::QueryVector;
     use proptest::prelude::*;
 
     proptest! {
@@ -178,13 +180,6 @@ mod tests {
             prop_assert_eq!(key(a, 1) < key(b, 2), a >= b);
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::search::RankerOptions;
-    use crate::search::vectors::QueryVector;
 
     fn share(words: usize, covered: f32, shared: f32) -> f32 {
         let query =
