@@ -4,11 +4,13 @@
 //! They are files beside the program and not a subcommand of it, so that the program carries none of what makes them.
 
 use clap::{Command, CommandFactory};
-use clap_complete::Shell;
+use clap_complete::{Generator, Shell};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use toolsearch_proxy::config::Cli;
+
+const NAME: &str = "toolsearch-proxy";
 
 fn main() -> ExitCode {
     let Some(folder) = std::env::args_os().nth(1).map(PathBuf::from) else {
@@ -27,12 +29,14 @@ fn main() -> ExitCode {
 fn write(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        clap_complete::generate_to(
-            shell,
-            &mut without_environment(Cli::command()),
-            "toolsearch-proxy",
-            folder,
-        )?;
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut without_environment(Cli::command()), NAME, &mut script);
+        let mut script = String::from_utf8(script).map_err(io::Error::other)?;
+        if shell == Shell::Bash {
+            // The generator joins the two halves of our name in two ways, so that no subcommand would be found.
+            script = script.replace("toolsearch__subcmd__proxy", "toolsearch__proxy");
+        }
+        std::fs::write(folder.join(shell.file_name(NAME)), script)?;
     }
     let mut command = without_environment(Cli::command()).disable_help_subcommand(true);
     command.build();
