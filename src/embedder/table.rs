@@ -22,6 +22,9 @@ const HEADER_BYTES_MAX: u64 = 1 << 20;
 
 const DIMENSIONS_MAX: usize = 4096;
 
+/// Largest weight of a token and scale of a row; those of real models are near 1.
+const WEIGHT_MAX: f32 = 1e5;
+
 #[derive(Deserialize)]
 struct Tensor {
     dtype: String,
@@ -51,10 +54,11 @@ impl Table {
         let embeddings = embeddings.ok_or_else(|| broken("it has no 8-bit table"))?;
         let (dimensions, size) = shape(embeddings)?;
         let rows = data_range(embeddings, start, bytes.len(), size)?;
-        let weights =
-            weights(&tensors, |range| bytes.get(start + range.start..start + range.end).map(<[u8]>::to_vec))?;
-        let mapping =
-            mapping(&tensors, |range| bytes.get(start + range.start..start + range.end).map(<[u8]>::to_vec))?;
+        let part = |range: Range<usize>| {
+            let (from, to) = (start.checked_add(range.start)?, start.checked_add(range.end)?);
+            bytes.get(from..to).map(<[u8]>::to_vec)
+        };
+        let (weights, mapping) = (weights(&tensors, part)?, mapping(&tensors, part)?);
         Self { dimensions, bytes: Cow::Borrowed(bytes), rows, scales: Vec::new(), weights, mapping }.checked()
     }
 
@@ -98,8 +102,10 @@ impl Table {
         if self.mapping.iter().any(|&row| row as usize >= rows) {
             return Err(broken("its mapping names a row that it does not have"));
         }
-        if self.weights.iter().chain(&self.scales).any(|weight| !weight.is_finite()) {
-            return Err(broken("it has numbers that are not finite"));
+        // Beyond that the sum of a text could leave what 32 bits hold.
+        let is_usable = |weight: &f32| weight.abs() <= WEIGHT_MAX;
+        if !self.weights.iter().chain(&self.scales).all(is_usable) {
+            return Err(broken("it has numbers that are too large or not finite"));
         }
         Ok(self)
     }
@@ -251,7 +257,8 @@ fn data_range(tensor: &Tensor, start: usize, len: usize, size: usize) -> Result<
 
 fn numbers(tensor: &Tensor, bytes: &[u8]) -> Option<Vec<f64>> {
     let size = number_bytes(&tensor.dtype)?;
-    if bytes.len() != tensor.shape.iter().product::<usize>().checked_mul(size)? {
+    let count = tensor.shape.iter().try_fold(1_usize, |count, &length| count.checked_mul(length))?;
+    if bytes.len() != count.checked_mul(size)? {
         return None;
     }
     bytes.chunks_exact(size).map(|number| number_from(&tensor.dtype, number)).collect()
@@ -350,5 +357,77 @@ fn skip(file: &mut impl Read, len: usize) -> Result<(), ModelError> {
         Ok(skipped) if skipped == len as u64 => Ok(()),
         Ok(_) => Err(broken("it ends too early")),
         Err(error) => Err(ModelError::Table(error.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(header: &str, data: &[u8]) -> Vec<u8> {
+        [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
+    }
+
+    /// What both ways of reading say of a file.
+    fn refusals(bytes: &[u8]) -> [Option<String>; 2] {
+        let kept: &'static [u8] = Box::leak(bytes.to_vec().into_boxed_slice());
+        let why = |table: Result<Table, ModelError>| table.err().map(|error| error.to_string());
+        [why(Table::read(bytes, bytes.len() as u64)), why(Table::in_place(kept))]
+    }
+
+    const SOUND: &str = r#""embeddings":{"dtype":"I8","shape":[2,4],"data_offsets":[0,8]}"#;
+
+    #[test]
+    fn t_s4_a_table_that_lies_about_itself_is_refused() {
+        assert_eq!(refusals(&file(&format!("{{{SOUND}}}"), &[1; 8])), [None, None]);
+        let far = u64::MAX;
+        let mut liars = vec![
+            vec![],
+            vec![1; 7],
+            (1_u64 << 63).to_le_bytes().to_vec(),
+            [&far.to_le_bytes()[..], b"{}"].concat(),
+            file("{", &[]),
+            file("[]", &[]),
+            file("{}", &[]),
+            file(&"x".repeat(2 << 20), &[]),
+            file(&format!("{{{SOUND}}}"), &[1; 7]),
+        ];
+        for lie in [
+            r#""embeddings":{"dtype":"I8","shape":[4611686018427387904,4],"data_offsets":[0,8]}"#,
+            r#""embeddings":{"dtype":"I8","shape":[2,4],"data_offsets":[8,0]}"#,
+            r#""embeddings":{"dtype":"I8","shape":[2,4],"data_offsets":[18446744073709551607,18446744073709551615]}"#,
+            r#""embeddings":{"dtype":"I8","shape":[8,0],"data_offsets":[0,8]}"#,
+            r#""embeddings":{"dtype":"I8","shape":[1,2,4],"data_offsets":[0,8]}"#,
+            r#""embeddings":{"dtype":"BF16","shape":[2,4],"data_offsets":[0,8]}"#,
+            r#""embeddings":7"#,
+        ] {
+            liars.push(file(&format!("{{{lie}}}"), &[1; 8]));
+        }
+        for lie in [
+            r#""weights":{"dtype":"F32","shape":[4611686018427387904,8],"data_offsets":[8,16]}"#,
+            r#""weights":{"dtype":"F32","shape":[2],"data_offsets":[18446744073709551607,18446744073709551615]}"#,
+            r#""weights":{"dtype":"F32","shape":[3],"data_offsets":[8,16]}"#,
+            r#""weights":{"dtype":"U8","shape":[8],"data_offsets":[8,16]}"#,
+            r#""mapping":{"dtype":"I32","shape":[2],"data_offsets":[8,16]}"#,
+        ] {
+            // As numbers these bytes are 2147483647, and not a number.
+            liars.push(file(
+                &format!("{{{SOUND},{lie}}}"),
+                &[&[1; 8], &[255, 255, 255, 127].repeat(2)[..]].concat(),
+            ));
+        }
+        for bytes in liars {
+            let [read, in_place] = refusals(&bytes);
+            let shown = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]).into_owned();
+            assert!(read.is_some() && in_place.is_some(), "{shown}: {read:?} {in_place:?}");
+        }
+        let weights = r#""weights":{"dtype":"F32","shape":[2],"data_offsets":[8,16]}"#;
+        for number in [f32::NAN, f32::INFINITY, 1e38, -1e38] {
+            let data = [&[1; 8][..], &number.to_le_bytes(), &1_f32.to_le_bytes()].concat();
+            assert!(
+                refusals(&file(&format!("{{{SOUND},{weights}}}"), &data)).iter().all(Option::is_some),
+                "{number}"
+            );
+        }
     }
 }
