@@ -23,6 +23,8 @@ mod search;
 mod suggest;
 mod text;
 
+#[doc(hidden)]
+pub use arguments::{ArgumentSchema, Checked, Unchecked, Violation};
 pub use definitions::ToolKind;
 pub use refusal::Refusal;
 pub(crate) use request::outer_object;

@@ -25,6 +25,8 @@ mod wire;
 pub use error::{Challenge, RpcFailure, UpstreamError};
 pub use http::{HttpUpstream, HttpUpstreamOptions, UpstreamSetupError};
 pub use metered::MeteredUpstream;
+#[doc(hidden)]
+pub use wire::{Page, parse_page};
 
 use crate::caller::Caller;
 use crate::mcp::{Era, ParamHeader, TraceContext};

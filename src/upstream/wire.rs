@@ -104,15 +104,20 @@ pub(super) fn forwarded_capabilities(capabilities: &RawValue) -> Cow<'_, str> {
 
 /// One page of a listing.
 #[derive(Debug)]
-pub(super) struct Page {
-    pub(super) tools: Vec<Bytes>,
+pub struct Page {
+    /// Each definition's bytes.
+    pub tools: Vec<Bytes>,
     /// Present, even when empty, means that there is more.
-    pub(super) next_cursor: Option<String>,
-    pub(super) ttl: Option<Duration>,
+    pub next_cursor: Option<String>,
+    /// How long it stays fresh.
+    pub ttl: Option<Duration>,
 }
 
 /// Reads a `tools/list` result; definitions stay slices of it.
-pub(super) fn parse_page(result: &Bytes) -> Result<Page, UpstreamError> {
+///
+/// # Errors
+/// When it is no object with a list of tools.
+pub fn parse_page(result: &Bytes) -> Result<Page, UpstreamError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Raw<'a> {
