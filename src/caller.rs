@@ -151,6 +151,26 @@ mod tests {
     }
 
     #[test]
+    fn t_c1_a_key_is_all_of_sha_256_over_the_salt_and_the_whole_value() {
+        assert_eq!(size_of::<TokenHash>(), 32);
+        let salt = Salt([7; 32]);
+        let long = "x".repeat(4_000);
+        let key = |value: &str| caller(&salt, &[value]).unwrap().key().unwrap().0;
+        let expected: [u8; 32] = Sha256::digest([&[7; 32], long.as_bytes()].concat()).into();
+        assert_eq!(key(&long), expected);
+        // Each bit counts, at the end of a long token too; and no two of many are the same.
+        let mut keys = std::collections::HashSet::new();
+        for i in 0..100_000 {
+            assert!(keys.insert(key(&format!("Bearer {i}"))));
+        }
+        for at in [0, 1, 2_000, 3_999] {
+            let mut other = long.clone();
+            other.replace_range(at..=at, "y");
+            assert!(keys.insert(key(&other)), "{at}");
+        }
+    }
+
+    #[test]
     fn t_c3_two_values_are_refused() {
         let salt = Salt::random();
         for values in [&["Bearer a", "Bearer b"][..], &["Bearer a", "Bearer a"], &["Bearer a, Bearer b"]] {
@@ -160,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_differ_between_processes_and_nothing_prints_the_token() {
+    fn t_c1_t_p1_keys_differ_between_processes_and_nothing_prints_the_token() {
         let one = caller(&Salt::random(), &["Bearer hunter2"]).unwrap();
         let other = caller(&Salt::random(), &["Bearer hunter2"]).unwrap();
         assert_ne!(one.key(), other.key());

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_holds_by_dropping_the_least_recently_used() {
+    fn t_x12_the_budget_holds_by_dropping_the_least_recently_used() {
         let unbounded = store(usize::MAX);
         unbounded.intern(&listing(&["a"]), None);
         let store = store(unbounded.bytes() * 2);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn t_r4_what_was_a_write_stays_one_however_the_listing_changes() {
+    fn t_r4_t_d5_what_was_a_write_stays_one_however_the_listing_changes() {
         let store = store(usize::MAX);
         let (one, _) = store.intern(&hinted(&[("a", false), ("b", true), ("c", false)]), None);
         // Turned, and gone.

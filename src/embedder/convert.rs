@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_refused_by_name() {
+    fn t_s5_what_is_not_understood_is_refused_by_name() {
         let error = convert_tokenizer(
             br#"{"normalizer":{"type":"Nmt"},"pre_tokenizer":null,"model":{"type":"Unigram"}}"#,
         );

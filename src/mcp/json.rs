@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_costs_no_stack() {
+    fn t_x5_depth_costs_no_stack() {
         let deep = "[".repeat(200_000) + &"]".repeat(200_000);
         assert_eq!(fault(&deep), Some(JsonFault::TooDeep(4)));
     }

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_asks_for_many_headers_stays_and_gets_the_first_sixteen() {
+    fn f2_a_tool_that_asks_for_many_headers_stays_and_gets_the_first_sixteen() {
         let properties: Vec<String> =
             (10..40).map(|i| format!(r#""p{i}":{{"type":"string","x-mcp-h\u0065ader":"H{i}"}}"#)).collect();
         let schema = format!(r#"{{"properties":{{{}}}}}"#, properties.join(","));

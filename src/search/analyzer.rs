@@ -378,3 +378,18 @@ fn has(sorted: &[&'static str], word: &str) -> bool {
 fn is_lithuanian(text: &str) -> bool {
     !text.is_ascii() && text.chars().any(|c| matches!(c, 'ė' | 'į' | 'ų' | 'Ė' | 'Į' | 'Ų'))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn t_x16_words_are_hashed_with_a_salt_of_the_process() {
+        // Whoever knows no salt can't make words that meet.
+        let (one, other) = (Analyzer::new(), Analyzer::new());
+        let words: Vec<String> = (0..1_000).map(|i| format!("w{i}")).collect();
+        assert!(words.iter().all(|word| one.stem_term(word) != other.stem_term(word)));
+        let terms: std::collections::HashSet<u64> = words.iter().map(|word| one.stem_term(word)).collect();
+        assert_eq!(terms.len(), words.len());
+    }
+}

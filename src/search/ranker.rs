@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_stuffed_with_words_does_not_win() {
+    fn t_d3_a_tool_stuffed_with_words_does_not_win() {
         let honest = trackers();
         let all_words = "create issue list issues repository file read delete send email message meeting calendar forecast weather ".repeat(40);
         let mut tools: Vec<(&str, &str)> = vec![("spam__best_tool_ever", all_words.as_str())];
@@ -318,6 +318,40 @@ mod tests {
             assert_ne!(lab.search(query)[0], "spam__best_tool_ever", "{query}");
         }
         assert_eq!(honest.search("send an email")[0], "mail__send");
+    }
+
+    #[test]
+    fn t_d3_one_stuffed_tool_among_a_thousand_is_first_for_one_query_in_a_hundred_at_most() {
+        let verbs = "create list delete update read send search export import archive merge close open move copy rename lock share print sign approve reject assign watch pin";
+        let nouns = "issue file mail event user page report invoice order ticket branch commit image video song contact task note payment alert";
+        let verbs: Vec<&str> = verbs.split(' ').collect();
+        let nouns: Vec<&str> = nouns.split(' ').collect();
+        let mut tools: Vec<(String, String)> = Vec::new();
+        for server in ["one", "two"] {
+            for verb in &verbs {
+                for noun in &nouns {
+                    let description = format!("Lets you {verb} the {noun} of a project.");
+                    tools.push((format!("{server}__{verb}_{noun}"), description));
+                }
+            }
+        }
+        assert_eq!(tools.len(), 1_000);
+        let words = [verbs.join(" "), nouns.join(" ")].join(" ");
+        tools.push(("spam__create_list_delete_issue_file_mail".to_owned(), format!("{words} ").repeat(20)));
+        let tools: Vec<(&str, &str)> =
+            tools.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+        let lab = Lab::new(&tools);
+        let mut wins = 0;
+        for query in 0..1_000 {
+            let (verb, noun) = (verbs[query % 25], nouns[query / 25 % 20]);
+            let query = if query < 500 {
+                format!("{verb} {noun}")
+            } else {
+                format!("{verb} the {noun} of my project")
+            };
+            wins += usize::from(lab.search(&query).first().is_some_and(|name| name.starts_with("spam__")));
+        }
+        assert!(wins <= 10, "{wins} of 1,000");
     }
 
     #[test]

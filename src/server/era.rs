@@ -211,7 +211,7 @@ mod tests {
     const NAME: (&str, &str) = ("Mcp-Name", "search_tools");
 
     #[test]
-    fn m22_m24_m27_modern_headers_must_say_what_the_body_says() {
+    fn m22_m24_m27_t_r10_modern_headers_must_say_what_the_body_says() {
         let body = call(&format!(r#""name":"search_tools",{META}"#));
         let modern = Ok(ProtocolVersion::V2026_07_28);
         assert_eq!(decided(&[VERSION, METHOD, NAME], &body), modern);

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m40_challenges_lead_to_the_url_that_the_client_used() {
+    fn f14_m40_challenges_lead_to_the_url_that_the_client_used() {
         let challenge =
             [HeaderValue::from_static(r#"Bearer scope="x", resource_metadata="https://up/.well-known/y""#)];
         let fixed = PublicUrl::Fixed(Url::parse("https://gw.example/mcp/search").unwrap());

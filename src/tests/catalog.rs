@@ -152,7 +152,7 @@ async fn t_c2_every_spelling_of_a_token_is_a_caller_of_its_own() {
 /// Each of twenty callers has one tool of their own, and every listing lives for a millisecond only, so that
 /// listings, calls and searches of all of them are under way together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_answer_crosses_between_callers_in_two_hundred_parallel_requests() {
+async fn t_c6_no_answer_crosses_between_callers_in_two_hundred_parallel_requests() {
     let server = FakeMcp::scripted(Style::Modern, &[], |request| {
         let own = writer(
             &format!("vault__{}", request.token()),
@@ -284,7 +284,7 @@ async fn t_c4_anonymous_callers_are_listed_each_time_and_never_joined_or_kept() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn m10_waiters_that_hang_up_leave_the_listing_to_the_others() {
+async fn f5_m10_waiters_that_hang_up_leave_the_listing_to_the_others() {
     let upstream = FakeUpstream::new().lists("alice", &old());
     let app = TestApp::over(&upstream, &[]);
     upstream.hold_listings(true);
@@ -375,7 +375,7 @@ async fn the_number_of_callers_is_bounded_and_the_least_recently_used_goes() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_listing_over_the_memory_budget_is_answered_and_not_mixed_up() {
+async fn t_x12_a_listing_over_the_memory_budget_is_answered_and_not_mixed_up() {
     let upstream = FakeUpstream::new().lists("alice", &old()).lists("bob", &new());
     let app = TestApp::over(&upstream, &["--catalog-cache-bytes", "1"]);
     for _ in 0..2 {

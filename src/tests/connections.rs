@@ -56,7 +56,7 @@ async fn a_body_of_ten_megabytes_gets_a_clear_answer_on_a_real_socket() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_does_not_arrive_in_time_is_told_so() {
+async fn t_x9_a_body_that_does_not_arrive_in_time_is_told_so() {
     let app = app_with(&["--body-timeout", "15s"]);
     let started = Instant::now();
     let beginning = futures_util::stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"{\"jsonrpc\""))]);
@@ -66,7 +66,7 @@ async fn a_body_that_does_not_arrive_in_time_is_told_so() {
 }
 
 #[tokio::test]
-async fn a_request_whose_headers_do_not_arrive_in_time_loses_its_connection() {
+async fn f10_t_x9_a_request_whose_headers_do_not_arrive_in_time_loses_its_connection() {
     let served = Served::over(&FakeUpstream::new(), &["--header-timeout", "50ms"]).await;
     let mut connection = Connection::open(served.address).await;
     connection.write("POST /mcp HTTP/1.1\r\nHost: local").await;
@@ -173,7 +173,7 @@ async fn m10_a_modern_client_that_hangs_up_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn l13_a_legacy_client_that_hangs_up_does_not_cancel_its_call() {
+async fn f15_l13_t_h12_a_legacy_client_that_hangs_up_does_not_cancel_its_call() {
     let upstream = hung_up(false).await;
     upstream.hold_calls(false);
     upstream.calls_finished(1).await;

@@ -45,7 +45,7 @@ async fn held() -> (Arc<FakeUpstream>, Served) {
 }
 
 #[tokio::test]
-async fn m10_a_closed_connection_cancels_every_tool_within_a_second_whatever_follows_the_request() {
+async fn f15_m10_t_h12_a_closed_connection_cancels_every_tool_within_a_second_whatever_follows_the_request() {
     for behind in sent_behind() {
         for (tool, arguments) in CALLS {
             let (upstream, served) = held().await;

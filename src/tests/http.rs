@@ -1,6 +1,6 @@
 //! HTTP in: what is taken, what is turned away and how, in both eras.
 
-use crate::support::{Answer, FakeUpstream, TestApp, challenge, writer};
+use crate::support::{Answer, FakeUpstream, TestApp, challenge, reader, writer};
 use axum::body::Body;
 use http::Request;
 
@@ -99,6 +99,58 @@ async fn t_r9_a_key_that_comes_twice_is_refused_wherever_it_stands() {
 }
 
 #[tokio::test]
+async fn t_r9_what_readers_disagree_about_is_refused_or_crosses_as_it_came() {
+    let upstream = FakeUpstream::new().lists("alice", &[reader("ask", "Asks")]);
+    let app = TestApp::over(&upstream, &[]);
+    let call = async |arguments: &str| {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"call_read_tool","arguments":{{"name":"ask","arguments":{arguments}}}}}}}"#
+        );
+        app.caller("alice").post(&[], body).await
+    };
+    for refused in [
+        r#"{"a":1,"a":1}"#,
+        r#"{"a":1,"\u0061":2}"#,
+        r#"{"__proto__":1,"__proto__":2}"#,
+        "{\"a\":NaN}",
+        "{\"a\":Infinity}",
+        "{\"a\":01}",
+        "{\"a\":+1}",
+        "{\"a\":.5}",
+        "{\"a\":1.}",
+        "{\"a\":0x1}",
+        "{'a':1}",
+        "{a:1}",
+        "{\"a\":1,}",
+        "{\"a\":[1,]}",
+        "{\"a\":1} {}",
+        "{\"a\":1}\0",
+        "\u{feff}{}",
+        "{\"a\":\"\t\"}",
+        "{\"a\":\"\\x41\"}",
+        "{\"a\":/**/1}",
+        "{\"a\":undefined}",
+        "{\"a\":1\u{a0}}",
+    ] {
+        let answer = call(refused).await;
+        assert!(answer.status == 400 && answer.code().is_some(), "{refused}: {}", answer.text());
+    }
+    assert!(upstream.called().is_empty());
+    let crossing = [
+        r#"{"__proto__":{"a":1},"constructor":null}"#,
+        r#"{"a":1e400,"b":-0,"c":0.1000000000000000055511151231257827,"d":18446744073709551616,"e":7e242}"#,
+        r#"{"a":"\ud800","b":"\u0000","c":"\/","d":"\u00e9é"}"#,
+        r#"{"A":1,"a":2,"a ":3}"#,
+        "{ \"a\" :\t[ 1 ,\r\n2 ] }",
+    ];
+    for (i, arguments) in crossing.into_iter().enumerate() {
+        let answer = call(arguments).await;
+        assert!(!answer.is_error(), "{arguments}: {}", answer.text());
+        assert_eq!(upstream.called()[i].arguments, arguments);
+    }
+}
+
+#[tokio::test]
 async fn t_x5_a_body_nests_64_levels_and_not_65() {
     // The message itself is one level.
     for (arrays, expected) in [(63, 200), (64, 400)] {
@@ -157,7 +209,7 @@ async fn l11_each_message_of_a_batch_is_answered_for_itself() {
 }
 
 #[tokio::test]
-async fn l11_a_batch_holds_twenty_messages_and_not_twenty_one() {
+async fn l11_t_x10_a_batch_holds_twenty_messages_and_not_twenty_one() {
     let batch =
         |count: usize| format!("[{}]", vec![r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#; count].join(","));
     assert_eq!(post(&[], batch(20)).await.json().as_array().unwrap().len(), 20);
@@ -342,7 +394,7 @@ async fn m15_l9_one_connection_may_mix_versions_since_each_request_speaks_for_it
 }
 
 #[tokio::test]
-async fn m1_l6_l7_other_http_methods_are_405_and_say_what_is_allowed() {
+async fn m1_l6_l7_t_h8_other_http_methods_are_405_and_say_what_is_allowed() {
     let app = app();
     for method in ["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"] {
         for path in ["/mcp/search", "/mcp", "/"] {
@@ -354,7 +406,7 @@ async fn m1_l6_l7_other_http_methods_are_405_and_say_what_is_allowed() {
 }
 
 #[tokio::test]
-async fn all_three_paths_serve_and_any_other_is_404_without_a_body() {
+async fn t_h8_all_three_paths_serve_and_any_other_is_404_without_a_body() {
     let app = app();
     let at = |path: &str| {
         let request =
@@ -380,7 +432,7 @@ async fn status_with(headers: &[(&str, &str)]) -> u16 {
 }
 
 #[tokio::test]
-async fn m6_media_types_are_checked_where_they_say_no() {
+async fn m6_t_h9_media_types_are_checked_where_they_say_no() {
     let json = ("content-type", "application/json");
     for content_type in ["application/json", "Application/JSON; charset=utf-8", "application/json;x=y"] {
         assert_eq!(status_with(&[("content-type", content_type)]).await, 200, "{content_type}");

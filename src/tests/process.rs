@@ -32,7 +32,7 @@ async fn slow_upstream() -> FakeMcp {
 }
 
 #[tokio::test]
-async fn bad_settings_are_told_all_at_once_with_exit_code_2_and_nothing_is_served() {
+async fn t_s11_bad_settings_are_told_all_at_once_with_exit_code_2_and_nothing_is_served() {
     let args =
         ["serve", "--listen", "nowhere", "--catalog-ttl", "0s", "--max-tools", "many", "--write-tools", "a["];
     let output = Proxy::run(&args, &[("TOOLSEARCH_UPSTRAEM", "x"), ("TOOLSEARCH_MAX_PAGES", "-1")]).await;
@@ -74,7 +74,7 @@ async fn an_empty_variable_counts_as_not_set_and_switches_are_read_as_people_wri
 }
 
 #[tokio::test]
-async fn an_unknown_flag_or_command_is_exit_code_2_with_what_was_meant() {
+async fn t_s11_an_unknown_flag_or_command_is_exit_code_2_with_what_was_meant() {
     let output = Proxy::run(&["serve", "--upstraem", "http://localhost"], &[]).await;
     assert!(output.status.code() == Some(2) && stderr(&output).contains("--upstream"), "{}", stderr(&output));
     assert_eq!(Proxy::run(&["sreve"], &[]).await.status.code(), Some(2));
@@ -137,7 +137,7 @@ async fn refuses(address: SocketAddr) {
 }
 
 #[tokio::test]
-async fn sigterm_lets_a_request_in_flight_finish_and_exits_0() {
+async fn t_h13_sigterm_lets_a_request_in_flight_finish_and_exits_0() {
     let server = upstream().await;
     server.hold_calls(true);
     let mut proxy = Proxy::serve(&server.url(), &[]).await;
@@ -174,7 +174,7 @@ async fn the_drain_ends_after_its_time_and_says_so() {
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_the_process_at_once() {
+async fn t_h13_a_second_signal_ends_the_process_at_once() {
     let server = slow_upstream().await;
     let mut proxy = Proxy::serve(&server.url(), &["--drain-timeout", "1h"]).await;
     let mut client = Connection::open(proxy.address).await;
@@ -264,7 +264,7 @@ async fn t_p1_one_line_a_request_as_json_with_the_same_fields() {
 }
 
 #[tokio::test]
-async fn the_probes_stay_true_while_the_upstream_is_down() {
+async fn t_h14_the_probes_stay_true_while_the_upstream_is_down() {
     let proxy = Proxy::serve("http://127.0.0.1:1/mcp", &[]).await;
     let (head, body) = proxy.post("alice", &call("search_tools", r#"{"query":"x"}"#)).await;
     assert!(

@@ -121,7 +121,7 @@ async fn m38_our_own_error_codes_are_the_specifications_or_outside_of_its_range(
 }
 
 #[tokio::test]
-async fn m39_c18_a_reference_in_a_schema_is_never_fetched() {
+async fn f6_m39_c18_a_reference_in_a_schema_is_never_fetched() {
     let bait = FakeMcp::start(Style::Modern, &[]).await;
     let schema = format!(r#"{{"type":"object","properties":{{"a":{{"$ref":"{}"}}}}}}"#, bait.url());
     let upstream = FakeUpstream::new();

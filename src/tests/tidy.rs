@@ -375,7 +375,7 @@ fn the_charts_settings_are_the_flags_of_serve() {
 }
 
 #[test]
-fn the_manifest_keeps_what_safety_rests_on() {
+fn f6_f7_t_x3_the_manifest_keeps_what_safety_rests_on() {
     let manifest = read("Cargo.toml");
     let dependency = |name: &str| {
         let line = manifest.lines().find(|line| line.starts_with(&format!("{name} = ")));

@@ -104,7 +104,7 @@ async fn t_d7_queries_of_any_kind_get_an_answer() {
 }
 
 #[tokio::test]
-async fn five_queries_are_taken_and_six_refused() {
+async fn t_x10_five_queries_are_taken_and_six_refused() {
     let (upstream, app) = office();
     for (count, is_error) in [(5, false), (6, true)] {
         let arguments = json!({ "queries": vec!["mail"; count] }).to_string();
@@ -150,7 +150,7 @@ async fn wrong_arguments_of_our_own_tools_are_told_with_the_right_form() {
 }
 
 #[tokio::test]
-async fn describe_takes_ten_names_and_refuses_eleven() {
+async fn t_x10_describe_takes_ten_names_and_refuses_eleven() {
     let upstream = FakeUpstream::new().lists("alice", &reports(11));
     let app = TestApp::over(&upstream, &[]);
     let names: Vec<String> = (0..11).map(|i| format!("report__number_{i}")).collect();
@@ -228,7 +228,7 @@ async fn t_p2_no_value_of_the_arguments_stands_in_a_refusal() {
 }
 
 #[tokio::test]
-async fn arguments_go_out_as_the_model_wrote_them_also_out_of_a_string() {
+async fn f8_t_r9_arguments_go_out_as_the_model_wrote_them_also_out_of_a_string() {
     let (upstream, app) = office();
     let object = "{ \"query\" : \"ž\\u0061\", \"n\": 123456789012345678901234567890, \"x\":1e400}";
     for (sent, expected) in [
@@ -321,7 +321,7 @@ async fn the_calls_of_a_batch_run_in_parallel() {
 }
 
 #[tokio::test]
-async fn a_batch_holds_ten_calls_or_as_many_as_the_operator_says() {
+async fn t_x10_a_batch_holds_ten_calls_or_as_many_as_the_operator_says() {
     for (flags, calls_max) in [(&[][..], 10), (&["--max-batch-calls", "2"][..], 2)] {
         let (upstream, app) = office_with(flags);
         let calls = vec![("clock__now", "{}"); calls_max + 1];
@@ -386,7 +386,7 @@ async fn large_schemas_are_compact_in_a_search_and_whole_in_a_description() {
 }
 
 #[tokio::test]
-async fn the_upstreams_instructions_follow_ours_up_to_the_limit_in_characters() {
+async fn t_d1_the_upstreams_instructions_follow_ours_up_to_the_limit_in_characters() {
     for (instructions, kept) in
         [("ąčęėį", "ąčęėį"), ("ąčęėįš", "ąčęėį\n[cut here: the instructions are longer]")]
     {

@@ -42,7 +42,7 @@ fn assert_described(described: &str, definitions: &[String]) {
 }
 
 #[tokio::test]
-async fn definitions_come_back_byte_for_byte_over_every_kind_of_wire() {
+async fn f8_t_d1_definitions_come_back_byte_for_byte_over_every_kind_of_wire() {
     for style in [Style::Modern, Style::ModernSse, Style::Legacy, Style::LegacySessions] {
         for definition in odd_definitions() {
             // A line end inside an event is LF, whatever it was before: SSE has no other.
@@ -89,7 +89,7 @@ async fn a_name_on_two_pages_with_different_hints_keeps_both_definitions() {
 }
 
 #[tokio::test]
-async fn what_can_not_be_checked_is_said_and_forwarded() {
+async fn t_r11_what_can_not_be_checked_is_said_and_forwarded() {
     let external = r#"{"name":"odd","inputSchema":{"$ref":"http://127.0.0.1:9/secret.json"}}"#.to_owned();
     let upstream = FakeUpstream::new().lists("alice", &[external]);
     let app = TestApp::over(&upstream, &[]);
@@ -121,7 +121,7 @@ const ODD_RESULTS: [&str; 7] = [
 ];
 
 #[tokio::test]
-async fn results_come_back_byte_for_byte_over_every_kind_of_wire() {
+async fn f8_t_r9_results_come_back_byte_for_byte_over_every_kind_of_wire() {
     for style in [Style::Modern, Style::ModernSse, Style::Legacy, Style::LegacySessions] {
         for result in ODD_RESULTS {
             let server = FakeMcp::scripted(style, &[reader("odd", "Odd")], move |request| {

@@ -198,7 +198,7 @@ async fn m28_codes_about_the_hop_to_the_upstream_are_not_ours() {
 }
 
 #[tokio::test]
-async fn m35_l19_a_request_for_input_reaches_modern_clients_only_and_no_batch() {
+async fn f16_m35_l19_a_request_for_input_reaches_modern_clients_only_and_no_batch() {
     let (upstream, app) = shop();
     let asking = r#"{"resultType":"input_required","requestState":"opaque","inputRequests":{"a":{}}}"#;
     upstream.answers("read", Ok(asking));

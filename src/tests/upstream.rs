@@ -159,7 +159,7 @@ const PRIVATE: [(&str, &str); 9] = [
 ];
 
 #[tokio::test]
-async fn c1_t_c5_the_outbound_headers_of_a_modern_call_are_exactly_these() {
+async fn c1_f1_t_c5_the_outbound_headers_of_a_modern_call_are_exactly_these() {
     let server = FakeMcp::start(Style::Modern, &mail()).await;
     let app = TestApp::at(&server.url(), &[]);
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_read_tool","arguments":{"name":"mail__search"}}}"#;
@@ -196,7 +196,7 @@ via: 1.1 toolsearch-proxy-
 }
 
 #[tokio::test]
-async fn c1_t_c5_the_outbound_headers_of_a_legacy_call_are_exactly_these() {
+async fn c1_f1_t_c5_the_outbound_headers_of_a_legacy_call_are_exactly_these() {
     let server = FakeMcp::start(Style::LegacySessions, &mail()).await;
     let app = TestApp::at(&server.url(), &[]);
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"call_read_tool","arguments":{"name":"mail__search"}}}"#;
@@ -314,7 +314,7 @@ async fn c5_annotated_arguments_of_a_modern_tool_go_out_as_headers_too() {
 }
 
 #[tokio::test]
-async fn t_h_a_value_can_not_break_out_of_its_header() {
+async fn f2_t_h2_a_value_can_not_break_out_of_its_header() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}"#;
     let server = FakeMcp::start(Style::Modern, &[tool("odd\\r\\nX-Evil: 1", true, "Odd", schema)]).await;
     let app = TestApp::at(&server.url(), &[]);

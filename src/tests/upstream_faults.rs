@@ -326,7 +326,7 @@ async fn a_write_that_never_left_since_the_handshake_failed_was_not_executed() {
 }
 
 #[tokio::test]
-async fn challenges_cross_unchanged_however_many_there_are() {
+async fn f14_challenges_cross_unchanged_however_many_there_are() {
     let server = FakeMcp::scripted(Style::Modern, &[], |_| {
         let challenges = "WWW-Authenticate: Bearer resource_metadata=\"https://a.example/x\", scope=\"a b\"\r\n\
                           Set-Cookie: canary=1\r\nWWW-Authenticate: Basic realm=\"b\"\r\n";

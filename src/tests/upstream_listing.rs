@@ -50,7 +50,7 @@ async fn all_pages_are_listed_with_their_cursors_as_given() {
 }
 
 #[tokio::test]
-async fn c9_an_empty_cursor_is_a_cursor() {
+async fn c9_f13_an_empty_cursor_is_a_cursor() {
     let server = paged(Style::Modern, vec![page(0, Some("")), page(1, None)]).await;
     let app = TestApp::at(&server.url(), &[]);
     assert_eq!(listed(&app).await, ["page0__report", "page1__report"]);
@@ -93,7 +93,7 @@ async fn a_null_cursor_is_the_end() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_comes_again_ends_the_listing_with_an_error() {
+async fn f13_t_x1_a_cursor_that_comes_again_ends_the_listing_with_an_error() {
     for pages in [
         vec![page(0, Some("page 0"))],
         vec![page(0, Some("page 1")), page(1, Some("page 2")), page(2, Some("page 1"))],
@@ -143,7 +143,7 @@ async fn t_x1_the_bytes_of_all_pages_are_limited() {
 }
 
 #[tokio::test]
-async fn a_listing_that_fails_half_way_is_not_kept() {
+async fn f13_a_listing_that_fails_half_way_is_not_kept() {
     let script = |request: &Recorded| {
         let is_second = request.json()["params"].get("cursor").is_some();
         (request.method() == "tools/list" && is_second).then(|| Reply::http(500, "", ""))

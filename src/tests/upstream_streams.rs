@@ -39,7 +39,7 @@ fn streams(request: &Recorded) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn c7_every_form_of_a_stream_is_understood_split_at_every_byte() {
+async fn c7_t_h11_every_form_of_a_stream_is_understood_split_at_every_byte() {
     for style in [Style::ModernSse, Style::LegacySessions] {
         for form in 0..9 {
             for chunk_bytes in [1, 2, usize::MAX] {
@@ -81,7 +81,7 @@ async fn c7_an_answer_is_taken_before_the_stream_ends() {
 }
 
 #[tokio::test]
-async fn c7_the_body_decides_where_the_media_type_is_wrong() {
+async fn c7_t_h10_the_body_decides_where_the_media_type_is_wrong() {
     for (media, body) in [
         ("text/event-stream", false),
         ("application/json", true),

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_thread_that_answers_requests_goes_on_while_heavy_work_runs() {
+    async fn t_x20_the_thread_that_answers_requests_goes_on_while_heavy_work_runs() {
         let heavy = Heavy::new();
         let (release, released) = std::sync::mpsc::channel::<()>();
         let working = heavy.run(move || released.recv().is_ok());

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_of_bytes_and_the_least_recently_used_go_first() {
+    fn t_x8_the_budget_is_of_bytes_and_the_least_recently_used_go_first() {
         let properties: Vec<String> = (0..100).map(|i| format!(r#""p{i}":{{"enum":["a","b"]}}"#)).collect();
         let large = format!(r#"{{"type":"object","properties":{{{}}}}}"#, properties.join(","));
         let weight = BYTES_OF_AN_ENTRY + large.len() * BYTES_OF_A_BYTE;

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 use toolsearch_proxy::app::{App, Listeners, Stop};
 use toolsearch_proxy::catalog::CatalogCache;
 use toolsearch_proxy::config::{Cli, Command, ServeConfig};
+use toolsearch_proxy::upstream::Upstream;
 use tower::ServiceExt;
 
 const MODERN: &str = "2026-07-28";
@@ -50,6 +51,11 @@ impl TestApp {
     pub(crate) fn over(upstream: &Arc<FakeUpstream>, flags: &[&str]) -> Self {
         let config = config("http://localhost:1/", flags);
         Self::of(&App::with_upstream(&config, Arc::clone(upstream) as _))
+    }
+
+    /// The proxy in front of any upstream.
+    pub(crate) fn with(upstream: Arc<dyn Upstream>, flags: &[&str]) -> Self {
+        Self::of(&App::with_upstream(&config("http://localhost:1/", flags), upstream))
     }
 
     /// The proxy with its own HTTP client, in front of a URL.

@@ -39,6 +39,13 @@ impl Proxy {
         Self::started(command(&[&usual, flags, at_once].concat(), &[])).await
     }
 
+    /// The same, with these variables in its environment.
+    pub(crate) async fn serve_in(variables: &[(&str, &str)], upstream: &str) -> Self {
+        let args =
+            ["serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        Self::started(command(&args, variables)).await
+    }
+
     /// The same, as a child of a shell that has set limits first, such as `ulimit -n 256`.
     pub(crate) async fn serve_within(limits: &str, upstream: &str) -> Self {
         let mut command = Command::new("sh");

@@ -38,6 +38,11 @@ impl Connection {
         self.stream.set_zero_linger().unwrap();
     }
 
+    /// Says that nothing more will be written, where the other side has not closed already.
+    pub(crate) async fn end_of_writing(&mut self) {
+        let _may_be_closed = self.stream.shutdown().await;
+    }
+
     /// Reads until this text came.
     pub(crate) async fn read_up_to(&mut self, text: &str) {
         self.read_until(|read| find(read, text.as_bytes())).await;

@@ -149,7 +149,7 @@ fn doubling(levels: usize) -> String {
 }
 
 #[test]
-fn every_schema_that_is_not_compiled_has_its_reason() {
+fn t_r11_t_x6_every_schema_that_is_not_compiled_has_its_reason() {
     let many = |count: usize| {
         let properties: serde_json::Map<_, _> =
             (0..count).map(|name| (format!("p{name}"), json!({}))).collect();
@@ -231,7 +231,7 @@ fn references_are_followed_in_every_local_form() {
 }
 
 #[test]
-fn expressions_that_are_not_supported_are_left_out_alone() {
+fn t_x7_expressions_that_are_not_supported_are_left_out_alone() {
     for pattern in [
         r"^(a+)\\1$",
         "^(?=.*[0-9]).{8,}$",
@@ -322,7 +322,7 @@ fn numbers_are_judged_leniently() {
 }
 
 #[test]
-fn arguments_over_the_limits_are_not_checked() {
+fn t_x6_arguments_over_the_limits_are_not_checked() {
     let nested = |levels: usize| format!(r#"{{"a":{}{}}}"#, "[".repeat(levels - 1), "]".repeat(levels - 1));
     assert_eq!(check("{}", &nested(64)), Ok(Checked::Whole));
     assert_eq!(check("{}", &nested(65)), Ok(Checked::Not(Unchecked::ArgumentsTooDeep)));
@@ -333,7 +333,7 @@ fn arguments_over_the_limits_are_not_checked() {
 }
 
 #[test]
-fn violations_are_few_and_short_and_hold_no_value() {
+fn t_p2_violations_are_few_and_short_and_hold_no_value() {
     const SECRET: &str = "canary-4711";
     let long = SECRET.repeat(500);
     let schema = json!({"properties": {
@@ -367,7 +367,7 @@ fn violations_are_few_and_short_and_hold_no_value() {
 }
 
 #[test]
-fn work_that_multiplies_is_stopped() {
+fn t_x6_work_that_multiplies_is_stopped() {
     // Twenty alternatives, each with the same recursive child: 20^depth ways, none of which fits.
     let branch = |name: usize| json!({"properties": {"c": {"$ref": "#/$defs/n"}, "k": {"const": name}}, "required": ["k", "c"]});
     let branches: Vec<_> = (0..20).map(branch).collect();
@@ -395,7 +395,7 @@ fn work_that_multiplies_is_stopped() {
 }
 
 #[test]
-fn the_stack_is_enough_for_the_deepest_check() {
+fn f7_t_x6_the_stack_is_enough_for_the_deepest_check() {
     // Chains of references on one value, repeated at every level of the arguments.
     for chain in [1_usize, 4, 8, 15, 30] {
         let mut definitions = serde_json::Map::new();
