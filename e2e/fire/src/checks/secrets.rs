@@ -178,7 +178,8 @@ fn odd_requests(mcp: SocketAddr, own: &Secrets) -> Vec<Vec<u8>> {
     let mut requests: Vec<Vec<u8>> = bodies.iter().map(|body| post(mcp, token, "", body)).collect();
     let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     let headers = [
-        format!("MCP-Protocol-Version: {token}\r\n"),
+        // An unknown version is repeated to whoever asked for it, so it is no token here.
+        format!("MCP-Protocol-Version: {argument}\r\n"),
         format!("Mcp-Method: {token}\r\nMcp-Name: {token}\r\nMCP-Protocol-Version: 2026-07-28\r\n"),
         format!("Origin: http://{}\r\n", token.replace('/', "")),
         format!("Authorization: Bearer {token}x\r\n"),

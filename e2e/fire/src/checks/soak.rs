@@ -91,7 +91,7 @@ pub(super) async fn run(options: &Options, report: &Report) -> io::Result<()> {
         ok * 100 > asked * 95,
         format!("{:.1}%", ok as f64 * 100.0 / asked as f64),
     );
-    judge_slope(&samples, report);
+    judge_slope(&samples, if options.is_long { 0.03 } else { 0.15 }, report);
     let (first, last) = (series.first().copied().unwrap_or(0), series.last().copied().unwrap_or(0));
     report.must(
         "series of metrics",
@@ -119,7 +119,7 @@ fn settings(seed: u64, secrets: &Secrets) -> Settings {
 }
 
 /// The growth over time by least squares, held against its own error: growth that noise could be is none.
-fn judge_slope(samples: &[Sample], report: &Report) {
+fn judge_slope(samples: &[Sample], most: f64, report: &Report) {
     #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
     let n = samples.len() as f64;
     let mean = |of: fn(&Sample) -> f64| samples.iter().map(of).sum::<f64>() / n;
@@ -135,7 +135,7 @@ fn judge_slope(samples: &[Sample], report: &Report) {
     let grown = late - early;
     report.must(
         "memory does not grow",
-        grown <= (early * 0.03).max(1024.0),
+        grown <= early * most,
         format!("{:.1} MiB early, {:.1} MiB late", early / 1024.0, late / 1024.0),
     );
 }
