@@ -82,7 +82,9 @@ impl InputRequests {
                     for (capability, part) in needs {
                         if !is_declared(&declared, capability, part) {
                             let parts = missing.entry(capability).or_insert_with(|| json!({}));
-                            part.map(|part| parts[part] = json!({}));
+                            if let Some(part) = part {
+                                parts[part] = json!({});
+                            }
                         }
                     }
                 }
