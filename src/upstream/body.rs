@@ -93,7 +93,8 @@ impl Messages {
         }
         match &mut self.form {
             Form::Unknown | Form::Done => {}
-            Form::Json(body) if body.is_empty() => *body = BytesMut::from(chunk),
+            // What comes in one piece is not copied; room for what comes in several is made once.
+            Form::Json(body) if body.capacity() == 0 => *body = BytesMut::from(chunk),
             Form::Json(body) => body.extend_from_slice(&chunk),
             Form::Sse { decoder, events, .. } => {
                 let mut found = Vec::new();
@@ -118,7 +119,9 @@ impl Messages {
         if !matches!(first, b'{' | b'[') && (says_sse || looks_sse) {
             return Form::Sse { decoder: SseDecoder::new(self.bytes_max), events: Vec::new().into_iter() };
         }
-        Form::Json(BytesMut::new())
+        let announced = self.response.content_length().and_then(|length| usize::try_from(length).ok());
+        let length = announced.filter(|&length| length > chunk.len() && length <= self.bytes_max);
+        Form::Json(length.map_or_else(BytesMut::new, BytesMut::with_capacity))
     }
 
     fn end(&mut self) -> Option<Bytes> {
