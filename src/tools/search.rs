@@ -33,8 +33,8 @@ const NO_TOOLS: &str = "The server behind this one lists no tools for this calle
 
 /// Most bytes of a query that are searched for.
 const QUERY_BYTES_MAX: usize = 2 * 1024;
-/// Tools times queries from which a search takes some 300 microseconds or more. Below, a thread of its own costs more than
-/// it saves.
+/// Tools times queries from which a search takes some 300 microseconds or more. Below, handing it to another thread and back
+/// would be a good part of its cost.
 const HEAVY: usize = 10_000;
 
 const CUT: &str = "Only the first 2 KiB of the query were searched for. Say shortly what the tool should do.";
