@@ -39,7 +39,7 @@ impl Running {
         let (port, admin_port) = (free_port()?, free_port()?);
         let started = Instant::now();
         let child = Command::new(program)
-            .args(["--upstream", &format!("http://{upstream}/mcp"), "--allow-plaintext-upstream"])
+            .args(["serve", "--upstream", &format!("http://{upstream}/mcp"), "--allow-plaintext-upstream"])
             .args([
                 "--listen",
                 &format!("127.0.0.1:{port}"),

@@ -124,11 +124,15 @@ async fn listing(ranker: Arc<Ranker>, tools: &[Bytes]) -> Result<[Duration; 3], 
     let store = Arc::new(CatalogStore::new(CatalogStoreOptions {
         ranker,
         write_tools: WriteTools::default(),
+        trust_hint_changes: false,
         bytes_max: usize::MAX,
     }));
     let options = CatalogCacheOptions {
         ttl: Duration::from_secs(600),
         stale_max: Duration::from_secs(60),
+        idle_max: Duration::from_secs(3600),
+        listings_max: NonZeroUsize::MIN,
+        wait_max: Duration::from_secs(60),
         callers_max: NonZeroUsize::MIN.saturating_add(9),
     };
     let cache = |tools: Vec<Bytes>| CatalogCache::new(options, Arc::new(Listed(tools)), Arc::clone(&store));
