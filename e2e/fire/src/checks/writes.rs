@@ -98,7 +98,8 @@ fn cut(seed: u64, exchange: &Exchange<'_>) -> Break {
 /// The upstream is gone for a moment, now and then, in three ways.
 async fn swing_door(relay: &Relay, is_over: &AtomicBool) {
     for door in [Door::Closed, Door::Slams].into_iter().cycle() {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        // Rarely, since the proxy leaves alone for a second what it could not connect to.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
         if is_over.load(Ordering::Relaxed) {
             break;
         }
