@@ -69,7 +69,7 @@ fn each_threat_of_the_table_names_tests_that_exist_or_the_reason_why_there_is_no
         assert!(listed.insert(id.to_owned()), "{id} is there twice");
         let mut names = 0;
         for name in quoted(proof) {
-            let exists = if name.contains('/') {
+            let exists = if name.contains(['/', '.']) {
                 root().join(name).exists()
             } else {
                 tests.contains(&format!("fn {name}("))

@@ -110,9 +110,9 @@ fn read_message(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
 }
 
 /// What a caller is told, with this URL and authority.
-async fn told(url: &str, ca: Option<&str>) -> String {
+async fn told(url: &str, ca: Option<&str>, connect_timeout: &str) -> String {
     let flags = ca.map_or(Vec::new(), |ca| vec!["--upstream-ca", ca]);
-    let app = TestApp::at(url, &[&flags[..], &["--connect-timeout", "500ms"]].concat());
+    let app = TestApp::at(url, &[&flags[..], &["--connect-timeout", connect_timeout]].concat());
     let answer = app.caller("alice").call_read("ask", "{}").await;
     if answer.is_error() { answer.refusal() } else { answer.tool_text() }
 }
@@ -151,7 +151,7 @@ async fn t_h5_only_a_server_with_a_sound_certificate_of_the_named_authority_is_s
     for (name, identity, authority, ca, url, accepted) in cells {
         let server = FakeMcp::start(Style::Modern, &[reader("ask", "Asks")]).await;
         let address = terminate(identity.config(authority), server.address());
-        let told = told(&format!("{url}:{}/mcp", address.port()), ca).await;
+        let told = told(&format!("{url}:{}/mcp", address.port()), ca, "20s").await;
         if accepted {
             assert!(told.contains("alice called"), "{name}: {told}");
         } else {
@@ -195,7 +195,7 @@ async fn t_h5_what_is_no_tls_or_an_old_one_or_never_ends_is_told_in_time() {
     ] {
         let address = raw_server(answer, ends);
         let url = format!("https://localhost:{}/mcp", address.port());
-        let told = told(&url, Some(path.to_str().unwrap())).await;
+        let told = told(&url, Some(path.to_str().unwrap()), "2s").await;
         assert!(told.contains("can't be reached"), "{name}: {told}");
         assert!(name != "TLS 1.1" || told.contains("TLS failed"), "{name}: {told}");
     }
