@@ -200,7 +200,7 @@ async fn m28_codes_about_the_hop_to_the_upstream_are_not_ours() {
 #[tokio::test]
 async fn f16_m35_l19_a_request_for_input_reaches_modern_clients_only_and_no_batch() {
     let (upstream, app) = shop();
-    let asking = r#"{"resultType":"input_required","requestState":"opaque","inputRequests":{"a":{}}}"#;
+    let asking = r#"{"resultType":"input_required","requestState":"opaque","inputRequests":{}}"#;
     upstream.answers("read", Ok(asking));
     assert_eq!(app.caller("alice").modern().call_read("read", "{}").await.result(), asking);
     insta::assert_snapshot!(app.caller("alice").call_read("read", "{}").await.refusal(), @r#"{"error":"This tool needs interactive input, which your client's protocol version can't give."}"#);
