@@ -27,7 +27,7 @@ pub use json::{JsonFault, JsonLimits, check as check_json, json_in_string, minif
 pub use jsonrpc::{Answer, AnswerError, Message, RpcError, code, error_envelope, parse_answer, present};
 pub use meta::{LOG_LEVELS, RequestMeta, TraceContext, keys};
 pub use object::{Object, from_object};
-pub use param_headers::{ParamHeader, ParamHeaderFault, param_headers};
+pub use param_headers::{ParamHeader, ParamHeaderFault, ParamValueFault, param_header_values, param_headers};
 pub use payload::Payload;
 pub use result::{InputRequests, ResultType, null_type};
 pub use sse::{SseDecoder, SseFault, SsePosition};

@@ -10,14 +10,14 @@ use super::headers::encode_header_text;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-/// Most headers that a call carries. A tool that asks for more is within the protocol, so it stays and gets the first.
-const HEADERS_MAX: usize = 16;
-/// Longest value of one header, encoded, in bytes.
-const VALUE_BYTES_MAX: usize = 4 * 1024;
-/// Deepest chain of `properties` that is followed.
-const DEPTH_MAX: usize = 16;
+/// Most headers that a call carries. A tool that names more stays; a call that gives more is refused.
+const HEADERS_MAX: usize = 64;
+/// Longest value of one header, encoded, in bytes: what common servers read at most.
+const VALUE_BYTES_MAX: usize = 8 * 1024;
+/// Most bytes of all values together.
+const VALUES_BYTES_MAX: usize = 64 * 1024;
 
 /// One argument that is repeated as a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,6 +45,24 @@ pub enum ParamHeaderFault {
     Unreachable,
 }
 
+/// Why a call's arguments can't be repeated as its tool asks. The texts are for the model.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ParamValueFault {
+    /// More arguments than headers are sent.
+    #[error("the upstream wants more than 64 of these arguments in headers")]
+    TooMany,
+    /// One value, or all together.
+    #[error(
+        "the upstream wants an argument in the header Mcp-Param-{0}, and it is too long for that (8 KiB each, 64 KiB in all)"
+    )]
+    TooLong(String),
+    /// No text, whole number or boolean.
+    #[error(
+        "the upstream wants an argument in the header Mcp-Param-{0}, and it is not text, a whole number, true or false"
+    )]
+    Type(String),
+}
+
 /// The headers that calls of a tool must carry, from its input schema. Most tools have none, which costs one
 /// search for the word.
 ///
@@ -64,19 +82,16 @@ pub fn param_headers(input_schema: &RawValue) -> Result<Vec<ParamHeader>, ParamH
     if annotations(&schema) != headers.len() {
         return Err(ParamHeaderFault::Unreachable);
     }
-    headers.truncate(HEADERS_MAX);
     Ok(headers)
 }
 
+/// As deep as the parser goes, which is 128 levels of JSON.
 fn collect(
     schema: &Value,
     path: &mut Vec<String>,
     seen: &mut HashSet<String>,
     headers: &mut Vec<ParamHeader>,
 ) -> Result<(), ParamHeaderFault> {
-    if path.len() == DEPTH_MAX {
-        return Ok(());
-    }
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
     for (name, property) in properties {
         path.push(name.clone());
@@ -134,39 +149,80 @@ fn annotations(schema: &Value) -> usize {
 /// A token of RFC 9110, section 5.6.2.
 fn is_token(name: &str) -> bool {
     !name.is_empty()
-        && name.len() <= 128
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
-impl ParamHeader {
-    /// The header's value for these arguments; `None` when the argument is absent, null, of another type or too long.
-    pub fn value(&self, arguments: &RawValue) -> Option<String> {
-        let mut at: Cow<'_, RawValue> = Cow::Borrowed(arguments);
-        for name in &self.path {
-            let members: std::collections::HashMap<Cow<'_, str>, &RawValue> =
-                serde_json::from_str(at.get()).ok()?;
-            let member = (*members.get(name.as_str())?).to_owned();
-            at = Cow::Owned(member);
+/// The name behind `Mcp-Param-` and the value of each header for these arguments. One that is absent or null has none.
+///
+/// # Errors
+/// When one can't be sent: the call must not be made without it.
+pub fn param_header_values<'a>(
+    headers: &'a [ParamHeader],
+    arguments: &RawValue,
+) -> Result<Vec<(&'a str, String)>, ParamValueFault> {
+    let mut values = Vec::new();
+    if headers.is_empty() {
+        return Ok(values);
+    }
+    let (top, mut bytes) = (members(arguments), 0);
+    for header in headers {
+        let Some(raw) = top.as_ref().and_then(|top| argument(top, &header.path)) else { continue };
+        let value = value(raw.get()).ok_or_else(|| ParamValueFault::Type(header.name.clone()))?;
+        bytes += header.name.len() + value.len();
+        if value.len() > VALUE_BYTES_MAX || bytes > VALUES_BYTES_MAX {
+            return Err(ParamValueFault::TooLong(header.name.clone()));
         }
-        let raw = at.get();
-        let value = match raw.as_bytes().first()? {
-            b'"' => encode_header_text(&serde_json::from_str::<String>(raw).ok()?).into_owned(),
-            b't' | b'f' => raw.to_owned(),
-            b'-' | b'0'..=b'9' => integer(raw)?,
-            _ => return None,
-        };
-        (value.len() <= VALUE_BYTES_MAX).then_some(value)
+        if values.len() == HEADERS_MAX {
+            return Err(ParamValueFault::TooMany);
+        }
+        values.push((header.name.as_str(), value));
+    }
+    Ok(values)
+}
+
+type Members<'a> = HashMap<Cow<'a, str>, &'a RawValue>;
+
+fn members(object: &RawValue) -> Option<Members<'_>> {
+    serde_json::from_str(object.get()).ok()
+}
+
+/// What stands at the end of a chain of properties and is not null.
+fn argument<'a>(top: &Members<'a>, path: &[String]) -> Option<&'a RawValue> {
+    let (first, rest) = path.split_first()?;
+    let mut at = *top.get(first.as_str())?;
+    for name in rest {
+        at = *members(at)?.get(name.as_str())?;
+    }
+    (at.get() != "null").then_some(at)
+}
+
+fn value(raw: &str) -> Option<String> {
+    match raw.as_bytes().first()? {
+        b'"' => Some(encode_header_text(&serde_json::from_str::<String>(raw).ok()?).into_owned()),
+        b't' | b'f' => Some(raw.to_owned()),
+        b'-' | b'0'..=b'9' => integer(raw),
+        _ => None,
     }
 }
 
-/// A JSON number as a decimal integer, if it is one: `5.0` is 5.
+/// A JSON number as a decimal integer with each of its digits, if it is one: `5.0` is 5, and `1e30` is a 1 and thirty
+/// zeros.
 fn integer(raw: &str) -> Option<String> {
-    if raw.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-') {
-        return Some(raw.to_owned());
+    let (sign, number) = raw.strip_prefix('-').map_or(("", raw), |number| ("-", number));
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    let significant = digits.trim_end_matches('0');
+    if significant.is_empty() {
+        return Some("0".to_owned());
     }
-    let number: f64 = raw.parse().ok()?;
-    // Up to 2^53 every integer has one float.
-    (number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0).then(|| format!("{number:.0}"))
+    // How many zeros stand behind the significant digits; below none it is a fraction.
+    let zeros = exponent.parse::<i64>().ok()?;
+    let zeros = zeros.checked_add(i64::try_from(digits.len() - significant.len()).ok()?)?;
+    let zeros = usize::try_from(zeros.checked_sub(i64::try_from(fraction.len()).ok()?)?).ok()?;
+    // One more than may be sent is enough to be refused for it.
+    Some(format!("{sign}{significant}{}", "0".repeat(zeros.min(VALUE_BYTES_MAX))))
 }
 
 #[cfg(test)]
@@ -177,13 +233,57 @@ mod tests {
         param_headers(serde_json::from_str(schema).unwrap())
     }
 
+    fn raw(text: &str) -> &RawValue {
+        serde_json::from_str(text).unwrap()
+    }
+
     #[test]
-    fn f2_a_tool_that_asks_for_many_headers_stays_and_gets_the_first_sixteen() {
+    fn c5_a_tool_may_name_many_headers_and_a_call_gives_64_of_8_kib_and_no_more() {
         let properties: Vec<String> =
-            (10..40).map(|i| format!(r#""p{i}":{{"type":"string","x-mcp-h\u0065ader":"H{i}"}}"#)).collect();
-        let schema = format!(r#"{{"properties":{{{}}}}}"#, properties.join(","));
-        let headers = param_headers(serde_json::from_str(&schema).unwrap()).unwrap();
-        assert_eq!((headers.len(), headers[0].name.as_str()), (HEADERS_MAX, "H10"));
+            (10..90).map(|i| format!(r#""p{i}":{{"type":"string","x-mcp-h\u0065ader":"H{i}"}}"#)).collect();
+        let found = headers(&format!(r#"{{"properties":{{{}}}}}"#, properties.join(","))).unwrap();
+        assert_eq!(found.len(), 80);
+        let give = |count: usize, first: usize| {
+            let first = format!(r#""p10":"{}""#, "v".repeat(first));
+            let others = (11..10 + count).map(|i| format!(r#","p{i}":"v""#)).collect::<String>();
+            let arguments = format!("{{{first}{others}}}");
+            param_header_values(&found, raw(&arguments)).map(|values| values.len())
+        };
+        assert_eq!(give(64, VALUE_BYTES_MAX), Ok(64));
+        assert_eq!(give(65, 1), Err(ParamValueFault::TooMany));
+        assert_eq!(give(1, VALUE_BYTES_MAX + 1), Err(ParamValueFault::TooLong("H10".to_owned())));
+        let all: Vec<String> =
+            (10..18).map(|i| format!(r#""p{i}":"{}""#, "v".repeat(VALUE_BYTES_MAX))).collect();
+        let all = format!("{{{}}}", all.join(","));
+        assert_eq!(param_header_values(&found, raw(&all)), Err(ParamValueFault::TooLong("H17".to_owned())));
+    }
+
+    #[test]
+    fn c5_integers_are_sent_with_each_of_their_digits() {
+        for (written, sent) in [
+            ("1e30", "1000000000000000000000000000000"),
+            ("9007199254740993.0", "9007199254740993"),
+            ("-1.25E2", "-125"),
+            ("-0", "0"),
+            ("0e99999999999999999999", "0"),
+            ("100e-2", "1"),
+            ("1200", "1200"),
+        ] {
+            assert_eq!(integer(written).as_deref(), Some(sent), "{written}");
+        }
+        for fraction in ["1.5", "1e-1", "1e99999999999999999999"] {
+            assert_eq!(integer(fraction), None, "{fraction}");
+        }
+        let one = [ParamHeader { name: "N".to_owned(), path: vec!["n".to_owned()] }];
+        let fault = param_header_values(&one, raw(r#"{"n":1e999999}"#));
+        assert_eq!(fault, Err(ParamValueFault::TooLong("N".to_owned())));
+    }
+
+    #[test]
+    fn c6_an_annotation_may_be_as_deep_as_a_definition() {
+        let (open, close) = (r#"{"properties":{"a":"#.repeat(40), "}}".repeat(40));
+        let schema = format!(r#"{open}{{"type":"string","x-mcp-header":"Deep"}}{close}"#);
+        assert_eq!(headers(&schema).unwrap()[0].path.len(), 40);
     }
 
     #[test]
@@ -196,26 +296,21 @@ mod tests {
             r#"{"region":"Šiauliai","o":{"n":123456789012345678901234567890,"b":false}}"#,
         )
         .unwrap();
-        let mut values: Vec<(String, Option<String>)> =
-            found.iter().map(|header| (header.name.clone(), header.value(arguments))).collect();
+        let mut values = param_header_values(&found, arguments).unwrap();
         values.sort();
         assert_eq!(
             values,
             [
-                ("B".to_owned(), Some("false".to_owned())),
-                ("N".to_owned(), Some("123456789012345678901234567890".to_owned())),
-                ("Region".to_owned(), Some("=?base64?xaBpYXVsaWFp?=".to_owned())),
+                ("B", "false".to_owned()),
+                ("N", "123456789012345678901234567890".to_owned()),
+                ("Region", "=?base64?xaBpYXVsaWFp?=".to_owned()),
             ]
         );
-        for (absent, expected) in [
-            ("{}", None),
-            (r#"{"region":null}"#, None),
-            (r#"{"region":[1]}"#, None),
-            (r#"{"region":5.0}"#, Some("5".to_owned())),
-        ] {
-            let region = found.iter().find(|header| header.name == "Region").unwrap();
-            assert_eq!(region.value(serde_json::from_str(absent).unwrap()), expected, "{absent}");
+        for absent in ["{}", r#"{"region":null}"#, r#"{"o":{}}"#, r#"{"o":{"n":null}}"#] {
+            assert_eq!(param_header_values(&found, raw(absent)), Ok(vec![]), "{absent}");
         }
+        let fault = param_header_values(&found, raw(r#"{"region":[1]}"#));
+        assert_eq!(fault, Err(ParamValueFault::Type("Region".to_owned())));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::support::{FakeUpstream, TestApp, challenge, reader, rpc_failure, writer};
 use std::sync::Arc;
 use std::time::Duration;
-use toolsearch_proxy::upstream::{RpcFailure, UpstreamError};
+use toolsearch_proxy::upstream::{FailureStage, RpcFailure, UpstreamError};
 
 fn failures() -> Vec<UpstreamError> {
     vec![
@@ -47,7 +47,7 @@ async fn a_failed_read_says_what_happened_and_what_to_do() {
 {"error":"The upstream had forgotten the session. Nothing was executed. Call it again: a new session will be opened."}
 {"error":"The upstream speaks no protocol version that this proxy speaks. Nothing was executed. Try again later."}
 {"error":"The upstream answered with an error: the database is on fire. Try again later."}
-{"error":"The upstream answered with an error: no such method! Nothing was executed. Try again later."}
+{"error":"The upstream answered with an error: no such method! Try again later."}
 "#);
 }
 
@@ -70,7 +70,7 @@ async fn t_r12_a_failed_write_says_what_is_known_about_its_execution_and_is_not_
 {"error":"The upstream had forgotten the session. Nothing was executed. Call it again: a new session will be opened."}
 {"error":"The upstream speaks no protocol version that this proxy speaks. Nothing was executed. Try again later."}
 {"error":"The upstream answered with an error: the database is on fire. It is not known whether the call was executed: check before you repeat it."}
-{"error":"The upstream answered with an error: no such method! Nothing was executed. Try again later."}
+{"error":"The upstream answered with an error: no such method! It is not known whether the call was executed: check before you repeat it."}
 "#);
     assert_eq!(upstream.called().len(), failures().len());
 }
@@ -180,7 +180,13 @@ async fn refused_credentials_end_a_batch_and_a_refused_call_only_itself() {
 async fn m16_a_missing_capability_is_relayed_to_a_modern_client_and_explained_to_an_older_one() {
     let (upstream, app) = shop();
     let data = Some(r#"{"requiredCapabilities":{"sampling":{}}}"#.to_owned());
-    let failure = RpcFailure { http_status: 400, code: -32021, message: "needs sampling".to_owned(), data };
+    let failure = RpcFailure {
+        http_status: 400,
+        code: -32021,
+        message: "needs sampling".to_owned(),
+        data,
+        stage: FailureStage::Read,
+    };
     upstream.answers("read", Err(UpstreamError::Rpc(failure)));
     let answer = app.caller("alice").modern().call_read("read", "{}").await;
     insta::assert_snapshot!(format!("{} {}", answer.status, answer.text()), @r#"400 {"jsonrpc":"2.0","id":1,"error":{"code":-32021,"message":"needs sampling","data":{"requiredCapabilities":{"sampling":{}}}}}"#);
@@ -233,7 +239,7 @@ async fn t_d6_an_upstream_s_message_is_short_and_hides_nothing() {
     let (upstream, app) = shop();
     for code in [-32603, -32602, -32021] {
         let message = format!("\u{1b}[2J\u{202e}{}", "x".repeat(3_000_000));
-        let failure = RpcFailure { http_status: 200, code, message, data: None };
+        let failure = RpcFailure { http_status: 200, code, message, data: None, stage: FailureStage::Read };
         upstream.answers("read", Err(UpstreamError::Rpc(failure)));
         let answer = app.caller("alice").modern().call_read("read", "{}").await;
         let told = answer.text();

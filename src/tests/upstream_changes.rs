@@ -1,6 +1,6 @@
 //! Upstreams that change under way: a deploy, a restart, another era, and callers who are answered unlike the others.
 
-use crate::support::{FakeMcp, FakeUpstream, Reply, Style, TestApp, discovery, reader};
+use crate::support::{FakeMcp, FakeUpstream, Recorded, Reply, Style, TestApp, discovery, event, message, reader};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -55,11 +55,16 @@ async fn c2_a_modern_upstream_is_found_again_after_a_deploy() {
 async fn c2_c14_each_change_of_era_or_session_costs_one_call_that_was_not_executed() {
     const CODES: [(u16, i64); 4] = [(404, -32001), (400, -32000), (400, -32600), (400, -32001)];
     for (status, code) in CODES {
+        // By custom the error of a session names no request; one that does may be of the tool, but for its own code.
+        let names_us = code == -32001;
         let lost = Arc::new(AtomicU8::new(0));
         let seen = Arc::clone(&lost);
         let server = FakeMcp::scripted(Style::LegacySessions, &mail(), move |request| {
             let is_lost = request.method() == "tools/call" && seen.swap(0, Ordering::SeqCst) == 1;
-            is_lost.then(|| Reply::error(request, status, code, ""))
+            is_lost.then(|| match names_us {
+                true => Reply::error(request, status, code, ""),
+                false => unread(status, code),
+            })
         })
         .await;
         let app = TestApp::at(&server.url(), &[]);
@@ -73,10 +78,37 @@ async fn c2_c14_each_change_of_era_or_session_costs_one_call_that_was_not_execut
     }
 }
 
+/// An error of a request that was not read, so that none is named.
+fn unread(status: u16, code: i64) -> Reply {
+    Reply::json(status, &format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"no"}}}}"#))
+}
+
+#[tokio::test]
+async fn c14_an_error_of_the_tool_is_no_lost_session_but_a_dead_one_is_not_kept() {
+    for (status, code) in [(400, -32000), (400, -32600), (404, -32000), (404, -32600)] {
+        let failing = Arc::new(AtomicU8::new(0));
+        let seen = Arc::clone(&failing);
+        let server = FakeMcp::scripted(Style::LegacySessions, &mail(), move |request| {
+            let fails = request.method() == "tools/call" && seen.swap(0, Ordering::SeqCst) == 1;
+            fails.then(|| Reply::error(request, status, code, ""))
+        })
+        .await;
+        let app = TestApp::at(&server.url(), &[]);
+        let alice = app.caller("alice");
+        assert!(!alice.call_write("mail__search", "{}").await.is_error());
+        failing.store(1, Ordering::SeqCst);
+        let refusal = alice.call_write("mail__search", "{}").await.refusal();
+        assert!(refusal.contains("not known whether the call was executed"), "{status} {code}: {refusal}");
+        assert_eq!(server.requests("tools/call").len(), 2, "{status} {code}");
+        assert!(!alice.call_write("mail__search", "{}").await.is_error(), "{status} {code}");
+        assert_eq!(server.requests("initialize").len(), 2, "{status} {code}");
+    }
+}
+
 /// A server that speaks one era and, once `changed` is set, the other one alone.
-async fn turning(first: Style, changed: &Arc<AtomicU8>, refusal: (u16, i64)) -> FakeMcp {
+async fn turning(first: Style, changed: &Arc<AtomicU8>, refusal: fn(&Recorded) -> Reply) -> FakeMcp {
     let seen = Arc::clone(changed);
-    let (was_modern, (status, code)) = (first == Style::Modern, refusal);
+    let was_modern = matches!(first, Style::Modern | Style::ModernSse);
     FakeMcp::scripted(first, &mail(), move |request| {
         if seen.load(Ordering::SeqCst) == 0 {
             return None;
@@ -92,7 +124,7 @@ async fn turning(first: Style, changed: &Arc<AtomicU8>, refusal: (u16, i64)) -> 
             "tools/call" if is_modern != was_modern => {
                 answer(r#"{"resultType":"complete","content":[{"type":"text","text":"changed"}]}"#)
             }
-            _ => Some(Reply::error(request, status, code, "")),
+            _ => Some(refusal(request)),
         }
     })
     .await
@@ -100,18 +132,19 @@ async fn turning(first: Style, changed: &Arc<AtomicU8>, refusal: (u16, i64)) -> 
 
 #[tokio::test]
 async fn c2_an_upstream_that_changed_its_era_gets_the_call_once_in_the_right_one() {
-    for (first, refusal) in [
-        (Style::Modern, (400, -32000)),
-        (Style::Modern, (404, -32601)),
-        (Style::Modern, (200, -32601)),
-        (Style::Legacy, (400, -32602)),
-        (Style::Legacy, (400, -32020)),
-        (Style::Legacy, (400, -32022)),
-        (Style::Legacy, (404, -32601)),
-        (Style::LegacySessions, (400, -32602)),
-        (Style::LegacySessions, (404, -32601)),
-        (Style::LegacySessions, (400, -32600)),
-    ] {
+    const UNREAD: [(Style, fn(&Recorded) -> Reply); 10] = [
+        (Style::Modern, |_| unread(400, -32000)),
+        (Style::Modern, |_| Reply::http(404, "", "no such route")),
+        (Style::Modern, |_| Reply::http(405, "", "")),
+        (Style::Modern, |request| Reply::error(request, 404, -32601, "")),
+        (Style::Modern, |request| Reply::error(request, 400, -32601, "")),
+        (Style::Legacy, |_| unread(400, -32602)),
+        (Style::Legacy, |request| Reply::error(request, 400, -32020, "")),
+        (Style::Legacy, |request| Reply::error(request, 400, -32022, "")),
+        (Style::LegacySessions, |_| unread(400, -32600)),
+        (Style::LegacySessions, |request| Reply::error(request, 404, -32601, "")),
+    ];
+    for (i, (first, refusal)) in UNREAD.into_iter().enumerate() {
         let changed = Arc::new(AtomicU8::new(0));
         let server = turning(first, &changed, refusal).await;
         let app = TestApp::at(&server.url(), &[]);
@@ -120,30 +153,77 @@ async fn c2_an_upstream_that_changed_its_era_gets_the_call_once_in_the_right_one
         changed.store(1, Ordering::SeqCst);
         server.forget_log();
         let answer = alice.call_write("mail__search", "{}").await;
-        assert_eq!(answer.tool_text(), "changed", "{first:?} {refusal:?}");
+        assert_eq!(answer.tool_text(), "changed", "{i}");
         // Once refused unread, once made.
-        assert_eq!(server.requests("tools/call").len(), 2, "{first:?} {refusal:?}");
+        assert_eq!(server.requests("tools/call").len(), 2, "{i}");
         // The era is known from then on.
         server.forget_log();
         assert_eq!(alice.call_write("mail__search", "{}").await.tool_text(), "changed");
-        assert_eq!(server.methods(), ["tools/call"], "{first:?} {refusal:?}");
+        assert_eq!(server.methods(), ["tools/call"], "{i}");
     }
 }
 
 #[tokio::test]
 async fn c2_a_call_that_may_have_been_executed_is_not_made_in_the_other_era() {
-    for (status, code) in [(200, -32603), (500, -32603), (200, 7), (200, -32602)] {
-        for first in [Style::Modern, Style::Legacy] {
+    const MAYBE: [fn(&Recorded) -> Reply; 12] = [
+        |request| Reply::error(request, 200, -32603, ""),
+        |request| Reply::error(request, 500, -32603, ""),
+        |request| Reply::error(request, 200, 7, ""),
+        |request| Reply::error(request, 200, -32602, ""),
+        // A tool may give each of these.
+        |request| Reply::error(request, 200, -32600, ""),
+        |request| Reply::error(request, 200, -32601, ""),
+        |request| Reply::error(request, 400, -32000, ""),
+        |request| Reply::error(request, 400, -32600, ""),
+        |request| Reply::error(request, 400, -32602, ""),
+        // Events come once something is done.
+        |request| Reply::sse(&event(&failure(request, -32601)), 99),
+        |request| Reply::http(404, "Content-Type: text/event-stream\r\n", &event(&failure(request, -32601))),
+        |request| Reply::json(400, &message(request, r#"{"content":[]}"#)),
+    ];
+    for (i, refusal) in MAYBE.into_iter().enumerate() {
+        for first in [Style::Modern, Style::Legacy, Style::LegacySessions] {
             let changed = Arc::new(AtomicU8::new(0));
-            let server = turning(first, &changed, (status, code)).await;
+            let server = turning(first, &changed, refusal).await;
             let app = TestApp::at(&server.url(), &[]);
             let alice = app.caller("alice");
             assert!(!alice.call_write("mail__search", "{}").await.is_error());
             changed.store(1, Ordering::SeqCst);
             server.forget_log();
-            alice.call_write("mail__search", "{}").await.refusal();
-            assert_eq!(server.requests("tools/call").len(), 1, "{first:?} {status} {code}");
+            let told = alice.call_write("mail__search", "{}").await.refusal();
+            assert!(!told.contains("Nothing was executed"), "{first:?} {i}: {told}");
+            assert_eq!(server.requests("tools/call").len(), 1, "{first:?} {i}");
         }
+    }
+}
+
+fn failure(request: &Recorded, code: i64) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":{code},"message":"no"}}}}"#, request.id())
+}
+
+#[tokio::test]
+async fn t_h15_who_is_refused_the_modern_era_is_served_in_the_other_and_nobody_else() {
+    let server = FakeMcp::scripted(Style::Modern, &mail(), |request| {
+        let is_modern = request.body.contains("protocolVersion\":\"2026");
+        match request.method().as_str() {
+            "server/discover" if request.token() == "bob" => Some(Reply::http(404, "", "")),
+            "initialize" => Some(Reply::result(
+                request,
+                r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"t","version":"0"}}"#,
+            )),
+            "notifications/initialized" => Some(Reply::http(202, "", "")),
+            "tools/call" if request.token() == "bob" && is_modern => Some(Reply::http(404, "", "")),
+            _ => None,
+        }
+    })
+    .await;
+    let app = TestApp::at(&server.url(), &[]);
+    for name in ["alice", "bob", "alice", "bob", "alice"] {
+        assert!(!app.caller(name).call_write("mail__search", "{}").await.is_error(), "{name}");
+    }
+    for call in server.requests("tools/call") {
+        let version = if call.token() == "bob" { "2025-06-18" } else { "2026-07-28" };
+        assert_eq!(call.header("mcp-protocol-version"), Some(version), "{}", call.token());
     }
 }
 
@@ -188,7 +268,7 @@ async fn c2_the_model_is_not_blamed_where_the_era_can_not_be_found_again() {
     let refusal = alice.call_write("mail__search", "{}").await.refusal();
     assert_eq!(
         refusal,
-        r#"{"error":"The upstream answered HTTP 400. Nothing was executed. Try again later."}"#
+        r#"{"error":"The upstream answered HTTP 400. It is not known whether the call was executed: check before you repeat it."}"#
     );
 }
 

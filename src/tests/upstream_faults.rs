@@ -351,6 +351,48 @@ async fn f14_challenges_cross_unchanged_however_many_there_are() {
 }
 
 #[tokio::test]
+async fn c7_an_http_error_with_a_result_in_it_is_no_success() {
+    for status in [400, 404, 500] {
+        let (server, app) = answering(move |request| Reply::json(status, &message(request, RESULT))).await;
+        let told = app.caller("alice").call_write("ask", "{}").await.refusal();
+        assert!(
+            told.contains(&format!("HTTP {status}. It is not known whether the call was executed")),
+            "{told}"
+        );
+        assert_eq!(server.requests("tools/call").len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn c13_what_never_left_or_was_answered_is_not_cancelled() {
+    let server = FakeMcp::scripted(Style::LegacySessions, &[reader("ask", "Asks")], |request| {
+        (request.method() == "tools/call").then(|| Reply::http(307, "Location: /elsewhere\r\n", ""))
+    })
+    .await;
+    let app = TestApp::at(&server.url(), &[]);
+    for _ in 0..3 {
+        app.caller("alice").call_write("ask", "{}").await.refusal();
+    }
+    assert_eq!(server.requests("tools/call").len(), 3);
+    assert_eq!(server.requests("notifications/cancelled").len(), 0);
+}
+
+#[tokio::test]
+async fn c14_a_handshake_that_is_given_up_leaves_no_session_behind() {
+    let server = FakeMcp::scripted(Style::LegacySessions, &[reader("ask", "Asks")], |request| {
+        (request.method() == "notifications/initialized").then(Reply::hang)
+    })
+    .await;
+    let app = TestApp::at(&server.url(), &[]);
+    let alice = app.caller("alice").modern();
+    let call = tokio::spawn(async move { alice.call_write("ask", "{}").await });
+    server.received("notifications/initialized", 1).await;
+    call.abort();
+    let closed = server.received("DELETE", 1).await;
+    assert!(closed[0].header("mcp-session-id").is_some());
+}
+
+#[tokio::test]
 async fn t_x15_an_upstream_that_refuses_connections_is_left_alone_and_found_again() {
     let server = FakeMcp::start(Style::Modern, &[reader("mail__find", "Searches mail")]).await;
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();

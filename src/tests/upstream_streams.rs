@@ -120,6 +120,67 @@ async fn c15_a_legacy_server_gets_its_pong_and_a_no_to_everything_else() {
 }
 
 #[tokio::test]
+async fn t_x15_a_flood_of_a_servers_requests_is_answered_one_at_a_time_and_not_in_full() {
+    let server = FakeMcp::scripted(Style::LegacySessions, &[reader("ask", "Asks")], |request| match request
+        .method()
+        .as_str()
+    {
+        "tools/call" => {
+            let pings: String = (0..1_000)
+                .map(|i| event(&format!(r#"{{"jsonrpc":"2.0","id":{i},"method":"ping"}}"#)))
+                .collect();
+            Some(Reply::sse(&format!("{pings}{}", event(&message(request, RESULT))), 60_000))
+        }
+        "response" => Some(Reply::hang()),
+        _ => None,
+    })
+    .await;
+    let app = TestApp::at(&server.url(), &[]);
+    assert_eq!(app.caller("alice").call_read("ask", "{}").await.tool_text(), "the answer");
+    server.received("response", 1).await;
+    assert!(!app.caller("bob").call_read("ask", "{}").await.is_error());
+    // One of each call.
+    assert!(server.requests("response").len() <= 2, "{}", server.requests("response").len());
+}
+
+#[tokio::test]
+async fn c7_l11_a_batch_with_the_answer_is_read_in_2025_03_26_alone() {
+    for (version, is_read) in [("2025-03-26", true), ("2025-06-18", false)] {
+        for in_stream in [false, true] {
+            let server = FakeMcp::scripted(Style::Legacy, &[reader("ask", "Asks")], move |request| {
+                let ping = r#"{"jsonrpc":"2.0","id":"p1","method":"ping"}"#;
+                let batch = format!("[{ping},{}]", message(request, RESULT));
+                match request.method().as_str() {
+                    "initialize" => Some(Reply::result(
+                        request,
+                        &format!(r#"{{"protocolVersion":"{version}","capabilities":{{}}}}"#),
+                    )),
+                    "tools/call" if in_stream => Some(Reply::sse(&event(&batch), 9)),
+                    "tools/call" => Some(Reply::json(200, &batch)),
+                    _ => None,
+                }
+            })
+            .await;
+            let app = TestApp::at(&server.url(), &[]);
+            let answer = app.caller("alice").call_read("ask", "{}").await;
+            assert_eq!(!answer.is_error(), is_read, "{version} {in_stream}: {}", answer.text());
+            if is_read {
+                assert_eq!(answer.tool_text(), "the answer");
+                server.received("response", 1).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn c7_a_batch_without_the_answer_is_no_answer() {
+    let (server, app) = answering(Style::Legacy, |_| Reply::json(200, "[]")).await;
+    let told = app.caller("alice").call_write("ask", "{}").await.refusal();
+    assert!(told.contains("not known whether the call was executed"), "{told}");
+    assert_eq!(server.requests("tools/call").len(), 1);
+}
+
+#[tokio::test]
 async fn c15_a_modern_server_may_not_ask_anything() {
     let (server, app) = answering(Style::ModernSse, |request| {
         let ping = r#"{"jsonrpc":"2.0","id":"p1","method":"ping"}"#;

@@ -239,6 +239,9 @@ pub(super) fn explain(error: &UpstreamError, tool: &IndexedTool, is_read: bool) 
         (_, true, _) if matches!(error, UpstreamError::SessionLost) => {
             "Nothing was executed. Call it again: a new session will be opened."
         }
+        (_, true, _) if matches!(error, UpstreamError::Header(_)) => {
+            "Nothing was executed. Send other arguments."
+        }
         (_, true, _) => "Nothing was executed. Try again later.",
         (true, ..) => "Try again later.",
         (false, ..) => "It is not known whether the call was executed: check before you repeat it.",

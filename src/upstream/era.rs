@@ -4,31 +4,60 @@ use super::error::UpstreamError;
 use super::wire::ServerFacts;
 use crate::mcp::{Era, ProtocolVersion, code};
 use serde::Deserialize;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a verdict holds before the upstream is asked again.
+/// How long it holds that an upstream is legacy; a modern one shows by itself when it is so no more.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
-/// The last verdict. It holds nothing of any caller.
+/// The last verdict. It holds nothing of any caller, and none of them alone changes it: **that the upstream is modern stands
+/// until a request in that era failed as none would there**. A refused `server/discover` may be meant for its caller.
 #[derive(Default)]
-pub(super) struct EraMemory(Mutex<Option<(Era, Instant)>>);
+pub(super) struct EraMemory(Mutex<Memory>);
+
+#[derive(Clone, Copy, Default)]
+enum Memory {
+    #[default]
+    Nothing,
+    Legacy(Instant),
+    Modern,
+}
 
 impl EraMemory {
     /// The era, while the verdict holds.
     pub(super) fn get(&self) -> Option<Era> {
-        let verdict = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        verdict.filter(|(_, since)| since.elapsed() < REMEMBERED).map(|(era, _)| era)
+        match *self.memory() {
+            Memory::Legacy(since) if since.elapsed() < REMEMBERED => Some(Era::Legacy),
+            Memory::Modern => Some(Era::Modern),
+            _ => None,
+        }
     }
 
-    pub(super) fn set(&self, era: Era) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((era, Instant::now()));
+    /// The upstream said that it is modern.
+    pub(super) fn is_modern(&self) {
+        *self.memory() = Memory::Modern;
     }
 
-    /// The upstream behaved unlike its era: ask again before the next request.
-    pub(super) fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// A handshake or a listing in the legacy era succeeded.
+    pub(super) fn is_legacy(&self) {
+        let mut memory = self.memory();
+        if !matches!(*memory, Memory::Modern) {
+            *memory = Memory::Legacy(Instant::now());
+        }
+    }
+
+    /// The upstream behaved unlike this era: if it is the one remembered, ask again before the next request.
+    pub(super) fn doubt(&self, era: Era) {
+        let mut memory = self.memory();
+        match (*memory, era) {
+            (Memory::Modern, Era::Modern) | (Memory::Legacy(_), Era::Legacy) => *memory = Memory::Nothing,
+            _ => {}
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -63,13 +92,16 @@ pub(super) fn judge(outcome: Result<ServerFacts, UpstreamError>) -> Result<Verdi
             }
             _ => Ok(Verdict::Legacy),
         },
-        Err(UpstreamError::Status(status @ (408 | 429 | 300..=399 | 500..))) => {
+        Err(UpstreamError::Status(status) | UpstreamError::Unclear(status)) if matches!(status, 300..=399 | 408 | 429 | 500..) => {
             Err(UpstreamError::Status(status))
         }
         // A legacy server may refuse in any form: an empty 400, plain text, a result that is no discovery.
-        Err(UpstreamError::Status(_) | UpstreamError::Invalid(_) | UpstreamError::SessionLost) => {
-            Ok(Verdict::Legacy)
-        }
+        Err(
+            UpstreamError::Status(_)
+            | UpstreamError::Unclear(_)
+            | UpstreamError::Invalid(_)
+            | UpstreamError::SessionLost,
+        ) => Ok(Verdict::Legacy),
         Err(error) => Err(error),
     }
 }
@@ -99,7 +131,7 @@ fn supported(data: Option<&str>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::RpcFailure;
+    use crate::upstream::{FailureStage, RpcFailure};
 
     fn facts(versions: &[&str]) -> Result<ServerFacts, UpstreamError> {
         let supported_versions = versions.iter().map(|&version| version.to_owned()).collect();
@@ -108,7 +140,13 @@ mod tests {
 
     fn rpc(code: i64, data: Option<&str>) -> Result<ServerFacts, UpstreamError> {
         let (message, data) = (String::new(), data.map(str::to_owned));
-        Err(UpstreamError::Rpc(RpcFailure { http_status: 200, code, message, data }))
+        Err(UpstreamError::Rpc(RpcFailure {
+            http_status: 200,
+            code,
+            message,
+            data,
+            stage: FailureStage::Read,
+        }))
     }
 
     #[test]
@@ -136,13 +174,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn t_h15_a_verdict_is_remembered_for_ten_minutes() {
+    async fn t_h15_that_it_is_legacy_is_remembered_for_ten_minutes() {
         let memory = EraMemory::default();
         assert_eq!(memory.get(), None);
-        memory.set(Era::Legacy);
+        memory.is_legacy();
         tokio::time::advance(REMEMBERED - Duration::from_millis(1)).await;
         assert_eq!(memory.get(), Some(Era::Legacy));
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(memory.get(), None);
+    }
+
+    #[test]
+    fn t_h15_modern_stands_until_a_modern_request_failed_as_none_would() {
+        let memory = EraMemory::default();
+        memory.is_modern();
+        memory.is_legacy();
+        memory.doubt(Era::Legacy);
+        assert_eq!(memory.get(), Some(Era::Modern));
+        memory.doubt(Era::Modern);
+        assert_eq!(memory.get(), None);
+        memory.is_legacy();
+        assert_eq!(memory.get(), Some(Era::Legacy));
     }
 }

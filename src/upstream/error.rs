@@ -1,6 +1,6 @@
 //! What can go wrong on the way to the upstream and back.
 
-use crate::mcp::{Era, code};
+use crate::mcp::{Era, ParamValueFault, code};
 use http::HeaderValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +14,17 @@ pub struct Challenge {
     pub www_authenticate: Vec<HeaderValue>,
 }
 
+/// How far a request had come when the upstream failed it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailureStage {
+    /// An HTTP error whose JSON-RPC error does not name the request: it was turned away unread.
+    Unread,
+    /// The one body of the response, which names the request.
+    Read,
+    /// An event of a stream: by then something was being done.
+    Begun,
+}
+
 /// A JSON-RPC error of the upstream.
 #[derive(Clone, Debug)]
 pub struct RpcFailure {
@@ -25,6 +36,8 @@ pub struct RpcFailure {
     pub message: String,
     /// The upstream's data, raw JSON.
     pub data: Option<String>,
+    /// How far the request had come.
+    pub stage: FailureStage,
 }
 
 impl RpcFailure {
@@ -33,9 +46,17 @@ impl RpcFailure {
         self.code == code::INVALID_PARAMS
     }
 
-    /// Whether the upstream turned the message away before it looked at what it asks for.
+    /// Whether the upstream certainly turned the message away before it did what is asked for. A tool may answer with
+    /// any code, with an HTTP error too; few codes are the transport's alone.
     fn is_of_the_transport(&self) -> bool {
-        matches!(self.http_status, 400 | 404 | 405) && !self.is_invalid_params()
+        match (self.stage, self.http_status) {
+            (FailureStage::Unread, 400 | 404 | 405) => true,
+            (FailureStage::Read, 400 | 404) if self.code == code::METHOD_NOT_FOUND => true,
+            (FailureStage::Read, 400 | 404 | 405) => {
+                matches!(self.code, code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION)
+            }
+            _ => false,
+        }
     }
 
     /// Whether the upstream missed a header that the tool's schema asks for.
@@ -65,6 +86,9 @@ pub enum UpstreamError {
     /// An HTTP error without a JSON-RPC error in it.
     #[error("the upstream answered HTTP {0}")]
     Status(u16),
+    /// An HTTP error with something in it that may be the answer or a part of it: what the call did is not known.
+    #[error("the upstream answered HTTP {0}")]
+    Unclear(u16),
     /// Something that is not an MCP answer; the text says what.
     #[error("the upstream's answer is not valid MCP: {0}")]
     Invalid(&'static str),
@@ -86,6 +110,9 @@ pub enum UpstreamError {
     /// The upstream speaks no version that the proxy speaks.
     #[error("the upstream speaks no protocol version that this proxy speaks")]
     NoCommonVersion,
+    /// A call was never sent, since an argument can't be repeated in a header as the tool asks.
+    #[error("the call can't be sent: {0}")]
+    Header(#[from] ParamValueFault),
     /// A call was never sent, since what had to come before it failed: finding out the era, or a session.
     #[error(transparent)]
     NotSent(Arc<UpstreamError>),
@@ -110,21 +137,10 @@ impl UpstreamError {
             | Self::SessionLost
             | Self::NoCommonVersion
             | Self::Busy
+            | Self::Header(_)
             | Self::NotSent(_) => true,
             Self::Status(status) => matches!(status, 400 | 404 | 405 | 406 | 413 | 415 | 429),
-            Self::Rpc(failure) => {
-                failure.is_of_the_transport()
-                    || matches!(
-                        failure.code,
-                        code::PARSE_ERROR
-                            | code::INVALID_REQUEST
-                            | code::METHOD_NOT_FOUND
-                            | code::INVALID_PARAMS
-                            | code::HEADER_MISMATCH
-                            | code::MISSING_CAPABILITY
-                            | code::UNSUPPORTED_VERSION
-                    )
-            }
+            Self::Rpc(failure) => failure.is_of_the_transport(),
             _ => false,
         }
     }
@@ -133,12 +149,14 @@ impl UpstreamError {
     pub(super) fn is_unlike_its_era(&self) -> bool {
         match self {
             Self::Status(status) => matches!(status, 400 | 404 | 405 | 406 | 415),
+            Self::Unclear(status) => matches!(status, 400 | 404 | 405),
             Self::Rpc(failure) => {
-                matches!(failure.http_status, 400 | 404 | 405)
-                    || matches!(
-                        failure.code,
-                        code::INVALID_REQUEST | code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION
-                    )
+                let is_of_the_envelope = matches!(
+                    failure.code,
+                    code::INVALID_REQUEST | code::METHOD_NOT_FOUND | code::UNSUPPORTED_VERSION
+                );
+                failure.stage != FailureStage::Begun
+                    && (is_of_the_envelope || matches!(failure.http_status, 400 | 404 | 405))
             }
             Self::Invalid(_) | Self::NoCommonVersion => true,
             Self::NotSent(error) => error.is_unlike_its_era(),
@@ -152,14 +170,31 @@ impl UpstreamError {
         self.was_not_executed() && (self.is_unlike_its_era() || matches!(self, Self::SessionLost))
     }
 
-    /// The same refusal where nobody knows which era the upstream speaks: what it says of parameters is then about the
-    /// metadata that legacy requests have none of, and no model can mend that.
+    /// Whether a legacy call was refused with what a modern upstream says of requests without metadata. A tool may say it
+    /// too, so such a call is not made again; but the model is not to blame where the upstream turns out to be modern.
+    pub(super) fn may_be_of_the_envelope(&self, era: Era) -> bool {
+        matches!(self, Self::Rpc(failure) if era == Era::Legacy
+            && failure.stage == FailureStage::Read && failure.http_status == 400 && failure.is_invalid_params())
+    }
+
+    /// The same refusal where the upstream is of another era or of none that is known.
     pub(super) fn of_the_envelope(self, era: Era) -> Self {
         match self {
             Self::Rpc(failure) if era == Era::Legacy && failure.is_invalid_params() => {
-                Self::Status(failure.http_status)
+                Self::Unclear(failure.http_status)
             }
             error => error,
+        }
+    }
+
+    /// Whether a session may be gone; losing one costs a handshake, keeping a dead one every call.
+    pub(super) fn may_be_for_a_lost_session(&self) -> bool {
+        match self {
+            Self::SessionLost | Self::Unauthorized(_) | Self::Unclear(400 | 404) => true,
+            Self::Rpc(failure) => {
+                failure.stage == FailureStage::Read && matches!(failure.http_status, 400 | 404)
+            }
+            _ => false,
         }
     }
 
@@ -206,8 +241,8 @@ impl UpstreamError {
             Self::Unreachable | Self::NoConnection(_) => "unreachable",
             Self::TimedOut(_) => "timed_out",
             Self::Cut => "cut",
-            Self::Status(_) => "status",
-            Self::Invalid(_) | Self::OutOfStep => "invalid",
+            Self::Status(_) | Self::Unclear(_) => "status",
+            Self::Invalid(_) | Self::Header(_) | Self::OutOfStep => "invalid",
             Self::TooLarge(_) => "too_large",
             Self::Listing(_) => "listing",
             Self::SessionLost => "session_lost",

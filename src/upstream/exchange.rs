@@ -1,8 +1,9 @@
 //! One request and its answer: a POST, its headers, and the message that carries our id.
 
+use super::beside::{Replies, Unfinished};
 use super::body::Messages;
 use super::breaker::Breaker;
-use super::error::{Challenge, RpcFailure, UpstreamError};
+use super::error::{Challenge, FailureStage, RpcFailure, UpstreamError};
 use super::pool::Pool;
 use super::resume::Resumptions;
 use super::{Listening, wire};
@@ -19,6 +20,12 @@ use url::Url;
 
 /// Longest response text of a status code that is relayed as an error.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
+
+/// What servers by custom answer for a session that they do not know.
+const SESSION_NOT_FOUND: i64 = -32_001;
+
+/// What is wrong with a body that answers somebody else.
+const ANOTHER: &str = "it answers another request";
 
 /// Why nothing is sent for a while.
 const LEFT_ALONE: &str = "connecting failed again and again, so it is left alone for some seconds";
@@ -73,10 +80,13 @@ impl Wire {
         }
         headers.extend(request.headers.iter().cloned());
         let mut unfinished = Unfinished::new(self, caller, &request, &id);
+        let body = unfinished.body(body);
         let response = self.post(headers, body).await?;
         let status = response.status();
-        if matches!(status.as_u16(), 401 | 403) {
+        if !status.is_success() {
             unfinished.finish();
+        }
+        if matches!(status.as_u16(), 401 | 403) {
             return Err(challenge(&response));
         }
         if status.is_redirection() || status == http::StatusCode::SWITCHING_PROTOCOLS {
@@ -85,21 +95,17 @@ impl Wire {
         let session = response.headers().get(names::SESSION_ID).cloned();
         let failed = !status.is_success();
         let bytes_max = if failed { ERROR_BYTES_MAX.min(request.bytes_max) } else { request.bytes_max };
-        let messages = Messages::new(response, bytes_max);
-        let answer = match messages {
+        let answer = match Messages::new(response, bytes_max) {
             Ok(messages) => self.answer(caller, &request, messages, &id, status).await,
+            Err(_) if failed => Err(UpstreamError::Unclear(status.as_u16())),
             Err(error) => Err(error),
         };
         unfinished.finish();
         match answer {
             // That status was somebody else's too.
             Err(UpstreamError::OutOfStep) => Err(UpstreamError::OutOfStep),
-            Err(error) if request.session.is_some() && is_lost_session(&error, status.as_u16()) => {
+            Err(error) if request.session.is_some() && is_lost_session(&error) => {
                 Err(UpstreamError::SessionLost)
-            }
-            // Whatever was wrong with the body, the status says more.
-            Err(UpstreamError::Cut | UpstreamError::Invalid(_) | UpstreamError::TooLarge(_)) if failed => {
-                Err(UpstreamError::Status(status.as_u16()))
             }
             answer => answer.map(|result| Reply { result, session }),
         }
@@ -115,7 +121,7 @@ impl Wire {
         timeout: Duration,
     ) -> Result<(), UpstreamError> {
         let send = async {
-            let response = self.post(base_headers(caller, version, session), body).await?;
+            let response = self.post(base_headers(caller, version, session), body.into()).await?;
             match response.status().as_u16() {
                 401 | 403 => Err(challenge(&response)),
                 _ => Ok(()),
@@ -136,9 +142,21 @@ impl Wire {
         let _outcome = tokio::time::timeout(Duration::from_secs(5), request).await;
     }
 
-    async fn post(&self, headers: HeaderMap, body: String) -> Result<reqwest::Response, UpstreamError> {
+    async fn post(
+        &self,
+        headers: HeaderMap,
+        body: reqwest::Body,
+    ) -> Result<reqwest::Response, UpstreamError> {
+        self.attempt(self.pool.client().post(self.url.clone()).headers(headers).body(body)).await
+    }
+
+    /// Sends a request that somebody waits for, unless the upstream is left alone now.
+    pub(super) async fn attempt(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<reqwest::Response, UpstreamError> {
         let attempt = self.breaker.attempt().ok_or(UpstreamError::NoConnection(LEFT_ALONE))?;
-        let sent = self.pool.client().post(self.url.clone()).headers(headers).body(body).send().await;
+        let sent = request.send().await;
         attempt.end(!sent.as_ref().is_err_and(reqwest::Error::is_connect));
         sent.map_err(|error| UpstreamError::of_request(&error))
     }
@@ -154,6 +172,7 @@ impl Wire {
     ) -> Result<Bytes, UpstreamError> {
         let failed = !status.is_success();
         let mut resumptions = Resumptions::of(request);
+        let mut replies = Replies::default();
         loop {
             let text = match messages.next().await {
                 Ok(Some(text)) => text,
@@ -161,63 +180,124 @@ impl Wire {
                     self.resume(caller, request, &mut messages, &mut resumptions).await?;
                     continue;
                 }
+                // No body at all is a plain refusal. A stream was begun, and of what can't be read nothing is known.
+                Ok(None) if !messages.is_stream() => return Err(UpstreamError::Status(status.as_u16())),
+                Ok(None) | Err(_) if failed => return Err(UpstreamError::Unclear(status.as_u16())),
                 Ok(None) => return Err(UpstreamError::Cut),
                 Err(error) => return Err(error),
             };
-            let message = parse(&text)?;
-            match mcp::parse_answer(&message, id, failed && !messages.is_stream()) {
-                Some(Answer::Result(result)) => return Ok(text.slice_ref(result.get().as_bytes())),
-                Some(Answer::Error(error)) => {
-                    // Without an id it may be of another request, so its words are nobody's.
-                    let is_ours = message.id.is_some_and(|raw| raw.get() == id);
-                    return Err(UpstreamError::Rpc(RpcFailure {
-                        http_status: status.as_u16(),
-                        code: error.code,
-                        message: if is_ours { error.message.into_owned() } else { anonymous(status) },
-                        data: error.data.map(|data| data.get().to_owned()),
-                    }));
+            let batch = batch(&text, request.version);
+            let place = match (messages.is_stream(), failed && batch.is_none()) {
+                (true, _) => Place::Stream,
+                (false, may_be_unread) => Place::Body { may_be_unread },
+            };
+            let is_batch = batch.is_some();
+            for text in batch.unwrap_or_else(|| vec![text]) {
+                let message = parse(&text).map_err(|error| of_unreadable(error, place, &text, status))?;
+                if let Some(answer) = judge(&message, &text, id, place, status) {
+                    return answer;
+                }
+                if place != Place::Stream && !is_batch {
+                    return Err(self.of_another_request(&message, status));
                 }
                 // A stream may hold notifications, and a legacy one requests.
-                None if messages.is_stream() => self.aside(caller, request, &message, &text).await,
-                // One body holds one answer, and an answer to somebody else means that the connection is out of step.
-                None if message.id.is_some_and(|other| other.get() != "null" && other.get() != id) => {
-                    self.pool.replace();
-                    return Err(UpstreamError::OutOfStep);
-                }
-                None => return Err(UpstreamError::Invalid("it answers another request")),
+                self.aside(caller, request, &message, &text, &mut replies).await;
+            }
+            if place != Place::Stream {
+                return Err(UpstreamError::Invalid(ANOTHER));
             }
         }
     }
 
-    /// Deals with a message of a stream that is not the answer.
-    async fn aside(&self, caller: &Caller, request: &Request<'_>, message: &Message<'_>, text: &Bytes) {
+    /// The error of a body that does not answer our request. One with an id of its own means that the connection is out of
+    /// step; but with an HTTP error, servers that could not read a request name it as they like, so that it must be an id
+    /// like ours.
+    fn of_another_request(&self, message: &Message<'_>, status: http::StatusCode) -> UpstreamError {
+        let other = message.id.map(RawValue::get).filter(|id| *id != "null");
+        if other.is_some_and(|id| status.is_success() || wire::is_like_ours(id)) {
+            self.pool.replace();
+            return UpstreamError::OutOfStep;
+        }
+        if status.is_success() { UpstreamError::Invalid(ANOTHER) } else { UpstreamError::Status(status.as_u16()) }
+    }
+
+    /// Deals with a message that is not the answer.
+    async fn aside(
+        &self,
+        caller: &Caller,
+        request: &Request<'_>,
+        message: &Message<'_>,
+        text: &Bytes,
+        replies: &mut Replies,
+    ) {
         if let Some(listening) = request.listening.filter(|listening| is_wanted(message, listening)) {
             // Nobody listens any more when the client is gone; the call then ends by itself or with its task.
             let _gone = listening.notices.send(text.clone()).await;
-        } else if request.version.era() == Era::Legacy
-            && let Some(reply) = reply_to_server_request(message)
-        {
-            self.reply_in_background(caller, request.version, request.session, reply);
+        } else {
+            replies.answer(self, caller, request, message);
         }
     }
+}
 
-    /// Posts an answer to the server's own request, or a notification, beside the call that it belongs to.
-    fn reply_in_background(
-        &self,
-        caller: &Caller,
-        version: ProtocolVersion,
-        session: Option<&HeaderValue>,
-        reply: String,
-    ) {
-        let (wire, caller, session) = (self.clone(), caller.clone(), session.cloned());
-        // At the very end of the process there is nothing left to spawn on.
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        runtime.spawn(async move {
-            let sent = wire.notify(&caller, version, session.as_ref(), reply, Duration::from_secs(5)).await;
-            if let Err(error) = sent {
-                tracing::debug!(error = error.kind(), "a message beside a call could not be sent");
-            }
-        });
+/// Where a message stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Stream,
+    /// One body. With an HTTP error an answer need not name the request that it could not read.
+    Body {
+        may_be_unread: bool,
+    },
+}
+
+/// The messages of a batch, which 2025-03-26 alone has.
+fn batch(text: &Bytes, version: ProtocolVersion) -> Option<Vec<Bytes>> {
+    if version != ProtocolVersion::V2025_03_26 || text.trim_ascii_start().first() != Some(&b'[') {
+        return None;
+    }
+    let messages: Vec<&RawValue> = serde_json::from_slice(text).ok()?;
+    Some(messages.iter().map(|message| text.slice_ref(message.get().as_bytes())).collect())
+}
+
+/// The answer in a message; `None` when it is something else.
+fn judge(
+    message: &Message<'_>,
+    text: &Bytes,
+    id: &str,
+    place: Place,
+    status: http::StatusCode,
+) -> Option<Result<Bytes, UpstreamError>> {
+    let may_be_unread = place == Place::Body { may_be_unread: true };
+    Some(match mcp::parse_answer(message, id, may_be_unread)? {
+        // An error and a result at once: whichever is true, the call may have been executed.
+        Answer::Result(_) if !status.is_success() => Err(UpstreamError::Unclear(status.as_u16())),
+        Answer::Result(result) => Ok(text.slice_ref(result.get().as_bytes())),
+        Answer::Error(error) => {
+            let is_ours = message.id.is_some_and(|raw| raw.get() == id);
+            Err(UpstreamError::Rpc(RpcFailure {
+                http_status: status.as_u16(),
+                code: error.code,
+                // Without an id it may be of another request, so its words are nobody's.
+                message: if is_ours { error.message.into_owned() } else { anonymous(status) },
+                data: error.data.map(|data| data.get().to_owned()),
+                stage: match (place, is_ours) {
+                    (Place::Stream, _) => FailureStage::Begun,
+                    (_, true) => FailureStage::Read,
+                    (_, false) => FailureStage::Unread,
+                },
+            }))
+        }
+    })
+}
+
+/// The error of a message that can't be read. With an HTTP error, what is no JSON-RPC is a plain refusal; half a message
+/// may have been of the call.
+fn of_unreadable(error: UpstreamError, place: Place, text: &[u8], status: http::StatusCode) -> UpstreamError {
+    let status_code = status.as_u16();
+    match (error, place) {
+        (error, _) if status.is_success() => error,
+        (UpstreamError::Cut, Place::Body { .. }) if text.is_empty() => UpstreamError::Status(status_code),
+        (UpstreamError::Invalid(_), Place::Body { .. }) => UpstreamError::Status(status_code),
+        _ => UpstreamError::Unclear(status_code),
     }
 }
 
@@ -271,15 +351,20 @@ fn challenge(response: &reqwest::Response) -> UpstreamError {
     })
 }
 
-/// Whether a failed request with a session means that the upstream no longer knows it. The specification says 404;
-/// servers in the wild answer 400 with a general code, or with no JSON-RPC at all.
-fn is_lost_session(error: &UpstreamError, status: u16) -> bool {
-    match (status, error) {
-        (404, _) => true,
-        (400, UpstreamError::Rpc(failure)) => {
-            matches!(failure.code, -32_001 | -32_000 | code::INVALID_REQUEST)
-        }
-        (400, UpstreamError::Cut | UpstreamError::Invalid(_)) => true,
+/// Whether a failed request with a session certainly was not executed, since the upstream no longer knows the session.
+/// The specification says 404; servers in the wild answer 400 with a general code, or with no JSON-RPC at all. What
+/// names our request may come from the tool, unless its code is that of sessions.
+fn is_lost_session(error: &UpstreamError) -> bool {
+    match error {
+        UpstreamError::Status(400 | 404) => true,
+        UpstreamError::Rpc(failure) => match (failure.stage, failure.http_status) {
+            (FailureStage::Unread, 404) => true,
+            (FailureStage::Unread, 400) => {
+                matches!(failure.code, SESSION_NOT_FOUND | -32_000 | code::INVALID_REQUEST)
+            }
+            (FailureStage::Read, 400 | 404) => failure.code == SESSION_NOT_FOUND,
+            _ => false,
+        },
         _ => false,
     }
 }
@@ -319,51 +404,4 @@ fn is_same_string(one: &RawValue, other: &RawValue) -> bool {
 fn log_severity(level: &RawValue) -> usize {
     let level = level.get().trim_matches('"');
     mcp::LOG_LEVELS.iter().position(|known| *known == level).unwrap_or(mcp::LOG_LEVELS.len())
-}
-
-/// A tool call that is cancelled when it is dropped before its end. A modern upstream takes the closed connection for
-/// that; a legacy one has to be told.
-struct Unfinished<'a> {
-    wire: &'a Wire,
-    caller: &'a Caller,
-    version: ProtocolVersion,
-    session: Option<&'a HeaderValue>,
-    /// The id to cancel; `None` when there is nothing to tell.
-    id: Option<&'a str>,
-}
-
-impl<'a> Unfinished<'a> {
-    fn new(wire: &'a Wire, caller: &'a Caller, request: &Request<'a>, id: &'a str) -> Self {
-        let tells = request.method == "tools/call" && request.version.era() == Era::Legacy;
-        let (version, session) = (request.version, request.session);
-        Self { wire, caller, version, session, id: tells.then_some(id) }
-    }
-
-    fn finish(&mut self) {
-        self.id = None;
-    }
-}
-
-impl Drop for Unfinished<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = self.id {
-            let cancelled = format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id},"reason":"the caller is gone or the time is up"}}}}"#
-            );
-            self.wire.reply_in_background(self.caller, self.version, self.session, cancelled);
-        }
-    }
-}
-
-/// The answer to a request of a legacy server: a ping gets its pong, and nothing else was offered.
-fn reply_to_server_request(message: &Message<'_>) -> Option<String> {
-    let id = message.valid_id()?.get();
-    let method = message.method_name()?;
-    Some(if method == "ping" {
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)
-    } else {
-        format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"this client declared no such capability"}}}}"#
-        )
-    })
 }

@@ -1,5 +1,6 @@
 //! [`HttpUpstream`]: an upstream over streamable HTTP, modern or legacy.
 
+use super::breaker::{Breaker, Connecting};
 use super::era::{self, EraMemory, Verdict};
 use super::error::UpstreamError;
 use super::exchange::{Reply, Request, Wire};
@@ -9,7 +10,8 @@ use super::session::{Session, Sessions};
 use super::{Listing, ToolCall, Upstream, wire};
 use crate::caller::Caller;
 use crate::mcp::{
-    Era, Instance, ProtocolVersion, ResultType, TraceContext, encode_header_text, from_object, names,
+    Era, Instance, ParamValueFault, ProtocolVersion, ResultType, TraceContext, encode_header_text,
+    from_object, names, param_header_values,
 };
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -75,9 +77,10 @@ impl HttpUpstream {
     /// # Errors
     /// When the certificates can't be read.
     pub fn new(options: HttpUpstreamOptions) -> Result<Self, UpstreamSetupError> {
-        let again = options.clone();
-        let pool = Pool::new(client(&options)?, move || client(&again).ok());
-        let wire = Wire { pool: Arc::new(pool), url: options.url.clone(), breaker: Arc::default() };
+        let breaker = Arc::new(Breaker::new(options.connect_timeout));
+        let (again, its_breaker) = (options.clone(), Arc::clone(&breaker));
+        let pool = Pool::new(client(&options, &breaker)?, move || client(&again, &its_breaker).ok());
+        let wire = Wire { pool: Arc::new(pool), url: options.url.clone(), breaker };
         let sessions = Sessions::new(options.callers_max);
         Ok(Self { options, wire, era: EraMemory::default(), sessions, metadata: Metadata::default() })
     }
@@ -87,7 +90,7 @@ impl HttpUpstream {
         if self.era.get() == Some(Era::Legacy) {
             let listed = self.list_legacy(caller, deadline).await;
             match &listed {
-                Err(error) if error.is_unlike_its_era() => self.era.forget(),
+                Err(error) if error.is_unlike_its_era() => self.era.doubt(Era::Legacy),
                 _ => return listed,
             }
         }
@@ -96,7 +99,7 @@ impl HttpUpstream {
         }
         let listed = self.list_legacy(caller, deadline).await;
         if listed.is_ok() {
-            self.era.set(Era::Legacy);
+            self.era.is_legacy();
         }
         listed
     }
@@ -104,14 +107,17 @@ impl HttpUpstream {
     /// Lists in the caller's session, and once more in a new one when the upstream has forgotten it: a listing
     /// changes nothing, so it may be repeated.
     async fn list_legacy(&self, caller: &Caller, deadline: Instant) -> Result<Listing, UpstreamError> {
-        for _ in 0..2 {
+        for is_last in [false, true] {
             let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await?;
+            let _closed_after = Sessions::until_dropped(&self.wire, caller, &session);
             let listed = self.walk(caller, Some(&session), session.instructions.clone(), deadline).await;
-            Sessions::end_of_request(&self.wire, caller, &session);
             if listed.is_err() {
                 self.sessions.forget(caller, &session);
             }
-            if !matches!(listed, Err(UpstreamError::SessionLost)) {
+            let may_be_lost = session.id.is_some()
+                && listed.as_ref().is_err_and(UpstreamError::may_be_for_a_lost_session)
+                && !matches!(listed, Err(UpstreamError::Unauthorized(_)));
+            if !may_be_lost || is_last {
                 return listed;
             }
         }
@@ -130,7 +136,8 @@ impl HttpUpstream {
         // A refusal in any form reads as legacy, one meant for this caller alone too. It is remembered, for all callers,
         // once a handshake or a listing has proved it.
         if verdict != Verdict::Legacy {
-            self.era.set(Era::Modern);
+            self.era.is_modern();
+            self.sessions.leave(caller);
         }
         Ok(verdict)
     }
@@ -226,9 +233,13 @@ impl HttpUpstream {
 
     async fn call(&self, caller: &Caller, call: &ToolCall<'_>) -> Result<Bytes, UpstreamError> {
         let deadline = Instant::now() + self.options.call_timeout;
-        let result = match self.era.get() {
+        let era = self.era.get().map(|era| {
+            // Its listing was made in the legacy era, since the upstream refuses this caller the modern one.
+            if self.sessions.has(caller) { Era::Legacy } else { era }
+        });
+        let result = match era {
             Some(era) => match self.call_in(era, caller, call, deadline).await {
-                Err(error) if error.may_be_of_another_era() => {
+                Err(error) if error.may_be_of_another_era() || error.may_be_of_the_envelope(era) => {
                     self.call_in_other_era(era, error, caller, call, deadline).await
                 }
                 result => result,
@@ -256,7 +267,7 @@ impl HttpUpstream {
             Era::Legacy => self.call_legacy(caller, call, deadline).await,
         };
         if result.as_ref().is_err_and(UpstreamError::is_unlike_its_era) {
-            self.era.forget();
+            self.era.doubt(era);
         }
         result
     }
@@ -273,12 +284,14 @@ impl HttpUpstream {
     ) -> Result<Bytes, UpstreamError> {
         match self.probe(caller, deadline).await {
             Ok(verdict) if verdict.era() == era => Err(refusal),
-            Ok(verdict) => match self.call_in(verdict.era(), caller, call, deadline).await {
-                // Nothing was sent there either, so the first answer is the one to tell.
-                Err(UpstreamError::NotSent(_)) => Err(refusal.of_the_envelope(era)),
-                result => result,
-            },
-            Err(_) => Err(refusal.of_the_envelope(era)),
+            Ok(verdict) if refusal.may_be_of_another_era() => {
+                match self.call_in(verdict.era(), caller, call, deadline).await {
+                    // Nothing was sent there either, so the first answer is the one to tell.
+                    Err(UpstreamError::NotSent(_)) => Err(refusal.of_the_envelope(era)),
+                    result => result,
+                }
+            }
+            Ok(_) | Err(_) => Err(refusal.of_the_envelope(era)),
         }
     }
 
@@ -293,7 +306,7 @@ impl HttpUpstream {
             wire::modern_meta(ProtocolVersion::MODERN.as_str(), &capabilities, &call.trace, call.listening);
         let params = wire::call_params(call, Some(&meta));
         let mut request = self.request("tools/call", &params, deadline)?;
-        request.headers = call_headers(call);
+        request.headers = call_headers(call)?;
         request.headers.extend(trace_headers(&call.trace));
         request.listening = call.listening;
         self.wire.send(caller, request).await.map(|reply| reply.result)
@@ -307,7 +320,8 @@ impl HttpUpstream {
     ) -> Result<Bytes, UpstreamError> {
         let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await;
         let session = session.map_err(UpstreamError::before_call)?;
-        self.era.set(Era::Legacy);
+        self.era.is_legacy();
+        let _closed_after = Sessions::until_dropped(&self.wire, caller, &session);
         let params = wire::call_params(call, wire::legacy_meta(&call.trace, call.listening).as_deref());
         let mut request = self.request("tools/call", &params, deadline)?;
         request.version = session.version;
@@ -315,8 +329,7 @@ impl HttpUpstream {
         request.headers = trace_headers(&call.trace).collect();
         request.listening = call.listening;
         let reply = self.wire.send(caller, request).await;
-        Sessions::end_of_request(&self.wire, caller, &session);
-        if matches!(reply, Err(UpstreamError::SessionLost | UpstreamError::Unauthorized(_))) {
+        if reply.as_ref().is_err_and(UpstreamError::may_be_for_a_lost_session) {
             self.sessions.forget(caller, &session);
         }
         reply.map(|reply| reply.result)
@@ -402,22 +415,23 @@ fn modern_params(member: &str) -> String {
     format!(r#"{{{member}{comma}"_meta":{meta}}}"#)
 }
 
-/// `Mcp-Name` and `Mcp-Param-*`, made for this hop. A value that no header can hold is left out; the upstream then
-/// says so.
-fn call_headers(call: &ToolCall<'_>) -> Vec<(HeaderName, HeaderValue)> {
-    let mut headers = Vec::with_capacity(1 + call.param_headers.len());
+/// `Mcp-Name` and `Mcp-Param-*`, made for this hop.
+///
+/// # Errors
+/// When an argument can't be repeated as the tool asks: the call must not be sent without.
+fn call_headers(call: &ToolCall<'_>) -> Result<Vec<(HeaderName, HeaderValue)>, UpstreamError> {
+    let mut headers = Vec::with_capacity(1 + call.param_headers.len().min(8));
     if let Ok(name) = HeaderValue::from_str(&encode_header_text(call.name)) {
         headers.push((names::NAME, name));
     }
-    for header in call.param_headers {
-        let name =
-            HeaderName::from_bytes(format!("mcp-param-{}", header.name).to_ascii_lowercase().as_bytes());
-        let value = header.value(call.arguments).map(|value| HeaderValue::from_str(&value));
-        if let (Ok(name), Some(Ok(value))) = (name, value) {
-            headers.push((name, value));
+    for (name, value) in param_header_values(call.param_headers, call.arguments)? {
+        let header = HeaderName::from_bytes(format!("mcp-param-{}", name).to_ascii_lowercase().as_bytes());
+        match (header, HeaderValue::from_str(&value)) {
+            (Ok(header), Ok(value)) => headers.push((header, value)),
+            _ => return Err(ParamValueFault::Type(name.to_owned()).into()),
         }
     }
-    headers
+    Ok(headers)
 }
 
 /// The caller's trace headers, which are made to cross hops.
@@ -428,7 +442,10 @@ fn trace_headers(trace: &TraceContext<'_>) -> impl Iterator<Item = (HeaderName, 
 }
 
 /// The one HTTP client. Each default that a proxy of other people's credentials can't have is switched off.
-fn client(options: &HttpUpstreamOptions) -> Result<reqwest::Client, UpstreamSetupError> {
+fn client(
+    options: &HttpUpstreamOptions,
+    breaker: &Arc<Breaker>,
+) -> Result<reqwest::Client, UpstreamSetupError> {
     let mut roots = rustls::RootCertStore::empty();
     match &options.ca_pem {
         None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
@@ -448,6 +465,7 @@ fn client(options: &HttpUpstreamOptions) -> Result<reqwest::Client, UpstreamSetu
         .no_proxy()
         .referer(false)
         .connect_timeout(options.connect_timeout)
+        .connector_layer(Connecting::new(Arc::clone(breaker)))
         .pool_max_idle_per_host(32)
         // Below the 60 s after which common gateways drop idle connections.
         .pool_idle_timeout(Duration::from_secs(45))

@@ -107,7 +107,7 @@ impl Metadata {
 async fn get(wire: &Wire, url: Url) -> Result<Bytes, UpstreamError> {
     let request =
         wire.pool.client().get(url).header(ACCEPT, "application/json").header(ACCEPT_ENCODING, "identity");
-    let mut response = request.send().await.map_err(|error| UpstreamError::of_request(&error))?;
+    let mut response = wire.attempt(request).await?;
     if response.status() != http::StatusCode::OK {
         return Err(UpstreamError::Status(response.status().as_u16()));
     }

@@ -9,6 +9,7 @@
 //!
 //! Deliberately not here: what a caller may call, which is decided before.
 
+mod beside;
 mod body;
 mod breaker;
 mod era;
@@ -22,7 +23,7 @@ mod resume;
 mod session;
 mod wire;
 
-pub use error::{Challenge, RpcFailure, UpstreamError};
+pub use error::{Challenge, FailureStage, RpcFailure, UpstreamError};
 pub use http::{HttpUpstream, HttpUpstreamOptions, UpstreamSetupError};
 pub use metered::MeteredUpstream;
 #[doc(hidden)]

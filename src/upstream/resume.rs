@@ -66,7 +66,7 @@ impl Wire {
         headers.remove(CONTENT_TYPE);
         headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
         headers.insert(names::LAST_EVENT_ID, id);
-        let response = self.pool.client().get(self.url.clone()).headers(headers).send().await;
+        let response = self.attempt(self.pool.client().get(self.url.clone()).headers(headers)).await;
         let response = response.map_err(|_| UpstreamError::Cut)?;
         if response.status() != StatusCode::OK || !is_stream(&response) {
             return Err(UpstreamError::Cut);

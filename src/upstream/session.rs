@@ -44,11 +44,11 @@ impl Sessions {
         caller: &Caller,
         timeout: Duration,
     ) -> Result<Arc<Session>, UpstreamError> {
-        let Some(key) = caller.key() else { return handshake(wire, caller, timeout).await.map(Arc::new) };
+        let Some(key) = caller.key() else { return handshake(wire, caller, timeout).await };
         if let Some(kept) = self.lock().get(&key) {
             return Ok(Arc::clone(kept));
         }
-        let opened = Arc::new(handshake(wire, caller, timeout).await?);
+        let opened = handshake(wire, caller, timeout).await?;
         let first = {
             let mut kept = self.lock();
             Arc::clone(kept.get_or_insert(key, || Arc::clone(&opened)))
@@ -60,6 +60,18 @@ impl Sessions {
         Ok(first)
     }
 
+    /// Whether the caller has a session, and so was served in the legacy era last.
+    pub(super) fn has(&self, caller: &Caller) -> bool {
+        caller.key().is_some_and(|key| self.lock().contains(&key))
+    }
+
+    /// Forgets the caller's session: the upstream speaks to this caller in the modern era.
+    pub(super) fn leave(&self, caller: &Caller) {
+        if let Some(key) = caller.key() {
+            self.lock().pop(&key);
+        }
+    }
+
     /// Forgets a session that the upstream no longer knows, unless a newer one took its place.
     pub(super) fn forget(&self, caller: &Caller, lost: &Arc<Session>) {
         let Some(key) = caller.key() else { return };
@@ -69,11 +81,13 @@ impl Sessions {
         }
     }
 
-    /// Ends what was opened for one request of a caller without a key.
-    pub(super) fn end_of_request(wire: &Wire, caller: &Caller, session: &Arc<Session>) {
-        if caller.key().is_none() {
-            close(wire, caller, session);
-        }
+    /// Ends what was opened for one request of a caller without a key, as soon as the request is over or given up.
+    pub(super) fn until_dropped<'a>(
+        wire: &'a Wire,
+        caller: &'a Caller,
+        session: &Arc<Session>,
+    ) -> Option<Opened<'a>> {
+        caller.key().is_none().then(|| Opened { wire, caller, session: Some(Arc::clone(session)) })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, LruCache<TokenHash, Arc<Session>>> {
@@ -81,7 +95,7 @@ impl Sessions {
     }
 }
 
-async fn handshake(wire: &Wire, caller: &Caller, timeout: Duration) -> Result<Session, UpstreamError> {
+async fn handshake(wire: &Wire, caller: &Caller, timeout: Duration) -> Result<Arc<Session>, UpstreamError> {
     let params = format!(
         r#"{{"protocolVersion":"{}","capabilities":{{}},"clientInfo":{}}}"#,
         ProtocolVersion::LATEST_LEGACY,
@@ -105,10 +119,33 @@ async fn handshake(wire: &Wire, caller: &Caller, timeout: Duration) -> Result<Se
         .and_then(|name| ProtocolVersion::parse(&name))
         .filter(|version| version.era() == Era::Legacy)
         .ok_or(UpstreamError::NoCommonVersion)?;
-    let session = Session { id: reply.session, version, instructions: facts.instructions };
+    let session = Arc::new(Session { id: reply.session, version, instructions: facts.instructions });
+    let opened = Opened { wire, caller, session: Some(Arc::clone(&session)) };
     let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned();
     wire.notify(caller, version, session.id.as_ref(), initialized, timeout).await?;
+    opened.keep();
     Ok(session)
+}
+
+/// A session that is closed when this is dropped: nobody would use it.
+pub(super) struct Opened<'a> {
+    wire: &'a Wire,
+    caller: &'a Caller,
+    session: Option<Arc<Session>>,
+}
+
+impl Opened<'_> {
+    fn keep(mut self) {
+        self.session = None;
+    }
+}
+
+impl Drop for Opened<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = &self.session {
+            close(self.wire, self.caller, session);
+        }
+    }
 }
 
 /// Closes a session in the background; a server that forgets it by itself is as good.
@@ -116,8 +153,10 @@ fn close(wire: &Wire, caller: &Caller, session: &Arc<Session>) {
     if session.id.is_none() {
         return;
     }
+    // At the very end of the process there is nothing left to spawn on.
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
     let (wire, caller, session) = (wire.clone(), caller.clone(), Arc::clone(session));
-    tokio::spawn(async move {
+    runtime.spawn(async move {
         if let Some(id) = &session.id {
             wire.delete_session(&caller, session.version, id).await;
         }

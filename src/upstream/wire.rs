@@ -7,6 +7,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -22,6 +23,11 @@ pub(super) fn fresh_id() -> String {
     let mut bits = [0; 16];
     getrandom::fill(&mut bits).expect("the operating system gives random bytes");
     format!("\"{:032x}\"", u128::from_be_bytes(bits))
+}
+
+/// Whether a raw id could be one of ours.
+pub(super) fn is_like_ours(id: &str) -> bool {
+    id.len() == 34 && id[1..33].bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// A whole request; `params` is a raw JSON object.
@@ -88,18 +94,26 @@ pub(super) fn call_params(call: &ToolCall<'_>, meta: Option<&str>) -> String {
     params
 }
 
-/// What the caller declared, less the tasks extension: its handles can't be followed up through this proxy.
+/// What the caller declared, less the tasks extension: its handles can't be followed up through this proxy. Keys may be
+/// spelled with escapes, so they are compared as what they say.
 pub(super) fn forwarded_capabilities(capabilities: &RawValue) -> Cow<'_, str> {
-    if !capabilities.get().contains(TASKS_EXTENSION) {
-        return Cow::Borrowed(capabilities.get());
+    type Members<'a> = BTreeMap<String, &'a RawValue>;
+    let raw = capabilities.get();
+    if !raw.contains("extensions") && !raw.contains('\\') {
+        return Cow::Borrowed(raw);
     }
-    let Ok(mut value) = serde_json::from_str::<serde_json::Value>(capabilities.get()) else {
-        return Cow::Borrowed("{}");
+    let Ok(mut members) = from_object::<Members<'_>>(raw.as_bytes()) else { return Cow::Borrowed("{}") };
+    let extensions = members.get("extensions").map(|extensions| extensions.get().as_bytes());
+    // What is no object declares no extension.
+    let Some(Ok(mut extensions)) = extensions.map(from_object::<Members<'_>>) else {
+        return Cow::Borrowed(raw);
     };
-    if let Some(extensions) = value.get_mut("extensions").and_then(serde_json::Value::as_object_mut) {
-        extensions.remove(TASKS_EXTENSION);
+    if extensions.remove(TASKS_EXTENSION).is_none() {
+        return Cow::Borrowed(raw);
     }
-    Cow::Owned(value.to_string())
+    let extensions = serde_json::value::to_raw_value(&extensions).expect("raw members serialise");
+    members.insert("extensions".to_owned(), &extensions);
+    Cow::Owned(serde_json::to_string(&members).expect("raw members serialise"))
 }
 
 /// One page of a listing.
@@ -192,6 +206,15 @@ mod tests {
     fn c11_the_tasks_extension_is_not_forwarded() {
         let declared = raw(r#"{"sampling":{},"extensions":{"io.modelcontextprotocol/tasks":{},"x/y":{}}}"#);
         assert_eq!(forwarded_capabilities(declared), r#"{"extensions":{"x/y":{}},"sampling":{}}"#);
+        for spelling in [r"io.modelcontextprotocol\/tasks", r"io.modelcontextprotocol/task\u0073"] {
+            for extensions in ["extensions", r"\u0065xtensions"] {
+                let declared = format!(r#"{{"{extensions}":{{"{spelling}":{{}},"x/y":{{ "n": 1e400 }}}}}}"#);
+                let forwarded = forwarded_capabilities(raw(&declared)).into_owned();
+                assert_eq!(forwarded, r#"{"extensions":{"x/y":{ "n": 1e400 }}}"#, "{declared}");
+            }
+        }
+        let without = r#"{"sampling":{},"extensions":{"x\/y":{}}}"#;
+        assert_eq!(forwarded_capabilities(raw(without)), without);
         assert!(matches!(forwarded_capabilities(raw("{\"a\":1}")), Cow::Borrowed("{\"a\":1}")));
     }
 

@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::watch;
 use toolsearch_proxy::caller::Caller;
 use toolsearch_proxy::mcp::Era;
-use toolsearch_proxy::upstream::{Challenge, Listing, RpcFailure, ToolCall, Upstream, UpstreamError};
+use toolsearch_proxy::upstream::{
+    Challenge, FailureStage, Listing, RpcFailure, ToolCall, Upstream, UpstreamError,
+};
 
 /// A listing of the legacy era without instructions.
 pub(crate) fn listing(tools: &[String]) -> Listing {
@@ -26,7 +28,13 @@ pub(crate) fn challenge(status: u16) -> UpstreamError {
 
 /// A JSON-RPC error of the upstream.
 pub(crate) fn rpc_failure(code: i64, message: &str) -> UpstreamError {
-    UpstreamError::Rpc(RpcFailure { http_status: 200, code, message: message.to_owned(), data: None })
+    UpstreamError::Rpc(RpcFailure {
+        http_status: 200,
+        code,
+        message: message.to_owned(),
+        data: None,
+        stage: FailureStage::Read,
+    })
 }
 
 /// A call that reached the upstream.
