@@ -78,6 +78,9 @@ async fn c2_c14_each_change_of_era_or_session_costs_one_call_that_was_not_execut
     }
 }
 
+/// How a request is turned away.
+type Refusal = fn(&Recorded) -> Reply;
+
 /// An error of a request that was not read, so that none is named.
 fn unread(status: u16, code: i64) -> Reply {
     Reply::json(status, &format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":{code},"message":"no"}}}}"#))
@@ -106,7 +109,7 @@ async fn c14_an_error_of_the_tool_is_no_lost_session_but_a_dead_one_is_not_kept(
 }
 
 /// A server that speaks one era and, once `changed` is set, the other one alone.
-async fn turning(first: Style, changed: &Arc<AtomicU8>, refusal: fn(&Recorded) -> Reply) -> FakeMcp {
+async fn turning(first: Style, changed: &Arc<AtomicU8>, refusal: Refusal) -> FakeMcp {
     let seen = Arc::clone(changed);
     let was_modern = matches!(first, Style::Modern | Style::ModernSse);
     FakeMcp::scripted(first, &mail(), move |request| {
@@ -132,7 +135,7 @@ async fn turning(first: Style, changed: &Arc<AtomicU8>, refusal: fn(&Recorded) -
 
 #[tokio::test]
 async fn c2_an_upstream_that_changed_its_era_gets_the_call_once_in_the_right_one() {
-    const UNREAD: [(Style, fn(&Recorded) -> Reply); 10] = [
+    const UNREAD: [(Style, Refusal); 10] = [
         (Style::Modern, |_| unread(400, -32000)),
         (Style::Modern, |_| Reply::http(404, "", "no such route")),
         (Style::Modern, |_| Reply::http(405, "", "")),
@@ -165,7 +168,7 @@ async fn c2_an_upstream_that_changed_its_era_gets_the_call_once_in_the_right_one
 
 #[tokio::test]
 async fn c2_a_call_that_may_have_been_executed_is_not_made_in_the_other_era() {
-    const MAYBE: [fn(&Recorded) -> Reply; 12] = [
+    const MAYBE: [Refusal; 12] = [
         |request| Reply::error(request, 200, -32603, ""),
         |request| Reply::error(request, 500, -32603, ""),
         |request| Reply::error(request, 200, 7, ""),
