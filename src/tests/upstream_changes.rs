@@ -1,6 +1,8 @@
 //! Upstreams that change under way: a deploy, a restart, another era, and callers who are answered unlike the others.
 
-use crate::support::{FakeMcp, FakeUpstream, Recorded, Reply, Style, TestApp, discovery, event, message, reader};
+use crate::support::{
+    FakeMcp, FakeUpstream, Recorded, Reply, Style, TestApp, discovery, event, message, reader,
+};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;

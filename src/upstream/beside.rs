@@ -86,7 +86,8 @@ impl Wire {
         if self.breaker.is_open() {
             return Err(UpstreamError::Unreachable);
         }
-        let request = self.pool.client().post(self.url.clone()).headers(base_headers(caller, version, session));
+        let request =
+            self.pool.client().post(self.url.clone()).headers(base_headers(caller, version, session));
         let told = tokio::time::timeout(TIMEOUT, request.body(message).send()).await;
         match told {
             Ok(Ok(_)) => Ok(()),

@@ -218,7 +218,11 @@ impl Wire {
             self.pool.replace();
             return UpstreamError::OutOfStep;
         }
-        if status.is_success() { UpstreamError::Invalid(ANOTHER) } else { UpstreamError::Status(status.as_u16()) }
+        if status.is_success() {
+            UpstreamError::Invalid(ANOTHER)
+        } else {
+            UpstreamError::Status(status.as_u16())
+        }
     }
 
     /// Deals with a message that is not the answer.
