@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use toolsearch_proxy::app::App;
 use toolsearch_proxy::config::{Cli, Command};
 use toolsearch_proxy::mcp::{Era, JsonLimits, check_json, resource_metadata, with_resource_metadata};
-use toolsearch_proxy::upstream::{Listing, RpcFailure, UpstreamError};
+use toolsearch_proxy::upstream::{FailureStage, Listing, RpcFailure, UpstreamError};
 use tower::ServiceExt;
 
 const TOOLS: [&str; 2] = [
@@ -51,7 +51,13 @@ impl Proxy {
                 if message.is_empty() {
                     return Ok(Bytes::from_static(br#"{"content":[]}"#));
                 }
-                Err(UpstreamError::Rpc(RpcFailure { http_status: 200, code: -32602, message, data: None }))
+                Err(UpstreamError::Rpc(RpcFailure {
+                    http_status: 200,
+                    code: -32602,
+                    message,
+                    data: None,
+                    stage: FailureStage::Read,
+                }))
             }),
             called: Mutex::default(),
         });

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use std::collections::HashSet;
 use toolsearch_proxy::mcp::{
     JsonFault, JsonLimits, SseDecoder, check_json, decode_header_text, encode_header_text,
-    param_headers as headers,
+    param_header_values, param_headers as headers,
 };
 
 const EVENT_BYTES_MAX: usize = 256;
@@ -139,13 +139,14 @@ pub fn param_headers(data: &[u8]) {
         return;
     };
     let Ok(found) = headers(schema) else { return };
-    assert!(found.len() <= 16);
     let mut seen = HashSet::new();
-    for header in found {
+    for header in &found {
         assert!(seen.insert(header.name.to_ascii_lowercase()));
         assert!(http::HeaderName::from_bytes(format!("mcp-param-{}", header.name).as_bytes()).is_ok());
-        if let Some(value) = header.value(arguments) {
-            assert!(value.len() <= 4096 && HeaderValue::from_str(&value).is_ok());
-        }
+    }
+    let Ok(values) = param_header_values(&found, arguments) else { return };
+    assert!(values.len() <= 64);
+    for (_, value) in values {
+        assert!(value.len() <= 8 * 1024 && HeaderValue::from_str(&value).is_ok());
     }
 }
