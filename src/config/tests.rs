@@ -79,7 +79,7 @@ fn what_can_not_work_is_refused_with_what_to_do() {
     for (flag, values, word) in [
         ("--public-url", &["https://u:p@h/x", "https://h/x?y", "https://h/x#z", "ftp://h"][..], "must"),
         ("--allowed-hosts", &["https://mcp.example", "a/b", "", "a,,b"], "write it without"),
-        ("--allowed-origins", &["https://a/b", "foo", "https://", ""], "write"),
+        ("--allowed-origins", &["https://a/b", "foo", "https://", "", "null", "https://*.example"], "write"),
         ("--write-tools", &["a,,b"], "comma"),
         ("--max-connections", &["18446744073709551615", "-1", "0"], "m"),
         ("--max-pages", &["-1"], "whole number"),

@@ -95,6 +95,8 @@ async fn t_h7_a_listed_origin_opens_neither_another_host_nor_another_path() {
     let asks = [("origin", PAGE), ("access-control-request-method", "POST")];
     let answer = send(&app, "OPTIONS", "/elsewhere", &asks).await;
     assert_eq!((answer.status, cors_headers(&answer)), (404, vec![]));
+    let answer = send(&app, "OPTIONS", "/.well-known/oauth-protected-resources", &asks).await;
+    assert_eq!((answer.status, cors_headers(&answer)), (404, vec![]));
     let request = Request::options("/mcp").header("host", "evil.example").header("origin", PAGE);
     let answer =
         app.send(request.header("access-control-request-method", "POST").body(Body::empty()).unwrap()).await;

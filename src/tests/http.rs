@@ -73,6 +73,10 @@ async fn m12_a_readable_id_of_what_is_no_request_is_named() {
     for body in [
         r#"{"id":"abc","method":"tools/list"}"#,
         r#"{"jsonrpc":"1.0","id":"abc","method":"tools/list"}"#,
+        r#"{"jsonrpc":"2.0","id":"abc","method":"ping","result":{}}"#,
+        r#"{"jsonrpc":"2.0","id":"abc","method":"ping","error":{"code":1,"message":""}}"#,
+        r#"{"jsonrpc":"2.0","id":"abc","method":"ping","params":[]}"#,
+        r#"{"jsonrpc":"2.0","id":"abc","method":"ping","params":null}"#,
         r#"{"jsonrpc":2.0,"id":"abc","method":"tools/list"}"#,
         r#"{"jsonrpc":"2.0","id":"abc"}"#,
         r#"{"jsonrpc":"2.0","id":"abc","method":7}"#,
@@ -374,6 +378,7 @@ async fn m6_t_h9_media_types_are_checked_where_they_say_no() {
         assert_eq!(status_with(&[("content-type", content_type)]).await, 415, "{content_type}");
     }
     assert_eq!(status_with(&[]).await, 415);
+    assert_eq!(status_with(&[json, json]).await, 415);
     for accept in [
         "*/*",
         "application/json",

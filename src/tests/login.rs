@@ -64,6 +64,8 @@ async fn m3_metadata_is_not_for_web_pages_of_others_either() {
     let server = guarded().await;
     let app = TestApp::at(&server.url(), &[]);
     assert_eq!(get(&app, METADATA, &[("host", "evil.example")]).await.status, 403);
+    let target = format!("http://evil.example{METADATA}");
+    assert_eq!(get(&app, &target, &LOCAL).await.status, 403);
     let from_page = [("host", "localhost"), ("origin", "https://evil.example")];
     assert_eq!(get(&app, METADATA, &from_page).await.status, 403);
     assert_eq!(server.log().len(), 0);

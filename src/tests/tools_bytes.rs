@@ -156,6 +156,36 @@ async fn m17_a_modern_result_is_not_touched_at_all() {
 }
 
 #[tokio::test]
+async fn m17_a_type_that_is_null_is_completed_where_it_stands() {
+    let upstream = FakeUpstream::new().lists("alice", &[reader("odd", "Odd")]);
+    upstream.answers("odd", Ok(r#"{"content":[], "resultType": null ,"x":1e400}"#));
+    let alice = TestApp::over(&upstream, &[]).caller("alice");
+    assert_eq!(
+        alice.clone().modern().call_read("odd", "{}").await.result(),
+        r#"{"content":[], "resultType": "complete" ,"x":1e400}"#
+    );
+    assert_eq!(
+        alice.call_read("odd", "{}").await.result(),
+        r#"{"content":[], "resultType": null ,"x":1e400}"#
+    );
+}
+
+#[tokio::test]
+async fn t_d2_a_search_says_which_description_hides_something() {
+    let tools = [reader("plain", "Reads mail"), reader("sly", "Reads mail\u{e0041}\u{202e}")];
+    let upstream = FakeUpstream::new().lists("alice", &tools);
+    let app = TestApp::over(&upstream, &["--search-schemas", "0"]);
+    let found = app.caller("alice").tool("search_tools", r#"{"query":"reads mail"}"#).await.tool_json();
+    let hits = found["tools"].as_array().unwrap();
+    assert_eq!(hits.len(), 2);
+    for hit in hits {
+        let is_sly = hit["name"] == "sly";
+        assert_eq!(hit["hiddenText"] == true, is_sly, "{hit}");
+        assert_eq!(hit["description"].as_str().unwrap().contains(r"\u{e0041}\u{202e}"), is_sly, "{hit}");
+    }
+}
+
+#[tokio::test]
 async fn c8_a_result_of_an_unknown_type_is_no_success() {
     let server = FakeMcp::scripted(Style::Modern, &[reader("odd", "Odd")], |request| {
         (request.method() == "tools/call")
