@@ -57,6 +57,7 @@ mod tests {
             (&["\u{ff47}it", "git"], &["git", "\u{ff47}it"]),
             (&["\u{105}\u{17e}uolas", "azuolas"], &[]),
             (&["list_l", "list_1", "listI"], &[]),
+            (&["list_l", "list_1", "\u{17e}"], &[]),
             (&["\u{17e}", "\u{17e}"], &[]),
         ] {
             let found = Lookalikes::among(names.iter().copied());

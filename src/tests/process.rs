@@ -408,3 +408,21 @@ async fn t_x9_one_more_connection_than_an_address_may_have_is_closed() {
     }
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
+
+#[tokio::test]
+async fn f5_a_process_that_nobody_asks_anything_frees_its_catalogues() {
+    let upstream = upstream().await;
+    let proxy = Proxy::serve(&upstream.url(), &["--catalog-idle", "1ms"]).await;
+    proxy.post("alice", &call("call_read_tool", READ)).await;
+    let metrics = async || proxy.admin_page("/metrics").await.1;
+    let freed = async {
+        while !metrics().await.contains(r#"toolsearch_catalog_evictions_total{cause="idle"} 1"#) {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, freed).await.expect("it is freed by itself");
+    let text = metrics().await;
+    for gauge in ["toolsearch_catalogs 0", "toolsearch_interned_tools 0", "toolsearch_callers 0"] {
+        assert!(text.contains(gauge), "{gauge}: {text}");
+    }
+}

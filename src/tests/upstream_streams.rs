@@ -2,6 +2,7 @@
 
 use crate::support::{FakeMcp, Recorded, Reply, Style, TestApp, event, message, reader};
 use std::sync::Arc;
+use std::time::Duration;
 
 const RESULT: &str = r#"{"content":[{"type":"text","text":"the answer"}]}"#;
 
@@ -141,6 +142,30 @@ async fn t_x15_a_flood_of_a_servers_requests_is_answered_one_at_a_time_and_not_i
     assert!(!app.caller("bob").call_read("ask", "{}").await.is_error());
     // One of each call.
     assert!(server.requests("response").len() <= 2, "{}", server.requests("response").len());
+}
+
+#[tokio::test]
+async fn t_x15_of_a_flood_of_a_servers_requests_what_does_not_fit_the_queue_is_dropped() {
+    let server = FakeMcp::scripted(Style::LegacySessions, &[reader("ask", "Asks")], |request| {
+        (request.method() == "tools/call").then(|| {
+            let ping = |i| event(&format!(r#"{{"jsonrpc":"2.0","id":{i},"method":"ping"}}"#));
+            let pings: String = (0..1_000).map(ping).collect();
+            Reply::sse(&format!("{pings}{}", event(&message(request, RESULT))), 100_000)
+        })
+    })
+    .await;
+    let app = TestApp::at(&server.url(), &[]);
+    assert_eq!(app.caller("alice").call_read("ask", "{}").await.tool_text(), "the answer");
+    // They come one after the other, until none comes any more.
+    let mut answered = server.received("response", 1).await.len();
+    loop {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        match server.requests("response").len() {
+            same if same == answered => break,
+            more => answered = more,
+        }
+    }
+    assert!((2..500).contains(&answered), "{answered}");
 }
 
 #[tokio::test]
