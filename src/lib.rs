@@ -15,6 +15,7 @@
 //! - [`caller`]: who asks.
 //! - [`telemetry`]: logs, metrics and traces.
 //! - [`host`]: what the operating system allows the process.
+//! - [`outbound`]: how each HTTP client begins.
 //! - [`eval`]: how well questions find their tools.
 //! - [`healthcheck`]: asks a running proxy whether it takes requests.
 //! - [`demo`]: a made-up upstream to try it all on.
@@ -32,6 +33,7 @@ pub mod eval;
 pub mod healthcheck;
 pub mod host;
 pub mod mcp;
+pub mod outbound;
 pub mod search;
 pub mod server;
 pub mod telemetry;

@@ -4,6 +4,7 @@
 //! spans, never a request.
 
 use super::spans;
+use crate::outbound;
 use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_http::{HttpClient, HttpError, Request, Response};
@@ -110,22 +111,9 @@ impl Tracing {
 
 /// A client of its own: this hop has nothing to do with callers and their credentials.
 fn client() -> Result<reqwest::Client, reqwest::Error> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    let tls = rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring serves TLS 1.2 and 1.3")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .no_proxy()
-        .referer(false)
-        .connect_timeout(Duration::from_secs(3))
+    outbound::client(None, &[], Duration::from_secs(3))
+        .expect("the built-in roots need no reading")
         .timeout(EXPORT_TIMEOUT)
-        .user_agent(concat!("toolsearch-proxy/", env!("CARGO_PKG_VERSION")))
         .build()
 }
 

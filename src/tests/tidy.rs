@@ -31,13 +31,14 @@ const EDGES: &[(&str, &[&str])] = &[
     ("dispatch", &["caller", "catalog", "mcp", "telemetry", "tools", "upstream"]),
     ("tools", &["caller", "catalog", "mcp", "search", "telemetry", "upstream"]),
     ("catalog", &["caller", "mcp", "search", "upstream"]),
-    ("upstream", &["caller", "mcp", "telemetry"]),
-    ("embedder", &["search"]),
+    ("upstream", &["caller", "mcp", "outbound", "telemetry"]),
+    ("embedder", &["outbound", "search"]),
     ("caller", &[]),
     ("host", &[]),
+    ("outbound", &[]),
     ("mcp", &[]),
     ("search", &[]),
-    ("telemetry", &[]),
+    ("telemetry", &["outbound"]),
 ];
 
 /// Files that are longer than 500 lines, and why.
@@ -254,22 +255,22 @@ fn t_f9_each_http_client_is_built_in_one_place() {
         })
         .map(|source| source.path)
         .collect();
-    // One for callers' requests, one for downloads and one for traces, which carry nobody's credentials.
-    let clients = ["src/embedder/fetch/client.rs", "src/telemetry/otlp.rs", "src/upstream/http.rs"];
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), clients);
-    for path in clients {
-        let client = read(path);
-        for setting in [
-            ".redirect(reqwest::redirect::Policy::none())",
-            ".retry(reqwest::retry::never())",
-            ".no_proxy()",
-            ".referer(false)",
-            ".connect_timeout(",
-        ] {
-            assert!(client.contains(setting), "{path}: {setting}");
-        }
+    // Those for callers' requests, for downloads and for traces begin there, so none can lack a setting.
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["src/outbound.rs"]);
+    let client = read("src/outbound.rs");
+    for setting in [
+        ".redirect(reqwest::redirect::Policy::none())",
+        ".retry(reqwest::retry::never())",
+        ".no_proxy()",
+        ".referer(false)",
+        ".connect_timeout(",
+    ] {
+        assert!(client.contains(setting), "{setting}");
     }
-    assert!(read(clients[2]).contains(".pool_idle_timeout("));
+    for path in ["src/embedder/fetch/client.rs", "src/telemetry/otlp.rs", "src/upstream/http.rs"] {
+        assert!(read(path).contains("outbound::client("), "{path}");
+    }
+    assert!(read("src/upstream/http.rs").contains(".pool_idle_timeout("));
 }
 
 /// What stands before a text that somebody is told.

@@ -13,6 +13,7 @@ use crate::mcp::{
     Era, Instance, ParamValueFault, ProtocolVersion, ResultType, TraceContext, encode_header_text,
     from_object, names, param_header_values,
 };
+use crate::outbound;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
 use http::header::VIA;
@@ -446,42 +447,14 @@ fn client(
     options: &HttpUpstreamOptions,
     breaker: &Arc<Breaker>,
 ) -> Result<reqwest::Client, UpstreamSetupError> {
-    let mut roots = rustls::RootCertStore::empty();
-    match &options.ca_pem {
-        None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-        Some(pem) => add_pem_roots(&mut roots, pem)?,
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("ring serves TLS 1.2 and 1.3")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .redirect(reqwest::redirect::Policy::none())
-        .retry(reqwest::retry::never())
-        .no_proxy()
-        .referer(false)
-        .connect_timeout(options.connect_timeout)
+    outbound::client(options.ca_pem.as_deref(), &[b"h2", b"http/1.1"], options.connect_timeout)
+        .map_err(|outbound::UnreadableCertificates| UpstreamSetupError::Certificates)?
         .connector_layer(Connecting::new(Arc::clone(breaker)))
         .pool_max_idle_per_host(32)
         // Below the 60 s after which common gateways drop idle connections.
         .pool_idle_timeout(Duration::from_secs(45))
         .tcp_nodelay(true)
         .default_headers(HeaderMap::from_iter([(VIA, options.instance.via().clone())]))
-        .user_agent(concat!("toolsearch-proxy/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(UpstreamSetupError::Client)
-}
-
-fn add_pem_roots(roots: &mut rustls::RootCertStore, pem: &[u8]) -> Result<(), UpstreamSetupError> {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject;
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|_| UpstreamSetupError::Certificates)?;
-        roots.add(certificate).map_err(|_| UpstreamSetupError::Certificates)?;
-    }
-    if roots.is_empty() { Err(UpstreamSetupError::Certificates) } else { Ok(()) }
 }

@@ -3,7 +3,6 @@
 //! It is not the one that speaks to the upstream: it follows redirects, since hubs send downloads elsewhere, and it
 //! carries nobody's credentials. A proxy is used only where one was named; the environment is not asked.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, LOCATION, RANGE};
@@ -11,6 +10,7 @@ use http::{HeaderMap, StatusCode};
 use url::Url;
 
 use super::FetchError;
+use crate::outbound;
 
 const REDIRECTS_MAX: usize = 5;
 
@@ -58,28 +58,13 @@ pub(super) struct Answer {
 
 impl Hub {
     pub fn new(options: &ClientOptions) -> Result<Self, FetchError> {
-        let mut roots = rustls::RootCertStore::empty();
-        match &options.ca_pem {
-            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-            Some(pem) => add_pem_roots(&mut roots, pem)?,
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .expect("ring serves TLS 1.2 and 1.3")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let mut client = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .http1_only()
-            // Followed by hand below, with rules of our own.
-            .redirect(reqwest::redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .no_proxy()
-            .referer(false)
-            .connect_timeout(options.connect_timeout)
-            .user_agent(concat!("toolsearch-proxy/", env!("CARGO_PKG_VERSION")));
+        let builder = outbound::client(options.ca_pem.as_deref(), &[b"http/1.1"], options.connect_timeout);
+        // Redirects are followed by hand below, with rules of our own.
+        let mut client = builder
+            .map_err(|outbound::UnreadableCertificates| {
+                FetchError::Settings("--ca: the file holds no readable PEM certificate".to_owned())
+            })?
+            .http1_only();
         if let Some(proxy) = &options.proxy {
             // The reason could repeat the password.
             let proxy = reqwest::Proxy::all(proxy.clone())
@@ -204,16 +189,6 @@ pub(super) fn shown(url: &Url) -> String {
     url.set_fragment(None);
     let _no_password = url.set_username("").and_then(|()| url.set_password(None));
     url.into()
-}
-
-fn add_pem_roots(roots: &mut rustls::RootCertStore, pem: &[u8]) -> Result<(), FetchError> {
-    use rustls::pki_types::CertificateDer;
-    use rustls::pki_types::pem::PemObject;
-    let unreadable = || FetchError::Settings("--ca: the file holds no readable PEM certificate".to_owned());
-    for certificate in CertificateDer::pem_slice_iter(pem) {
-        roots.add(certificate.map_err(|_| unreadable())?).map_err(|_| unreadable())?;
-    }
-    if roots.is_empty() { Err(unreadable()) } else { Ok(()) }
 }
 
 #[cfg(test)]
