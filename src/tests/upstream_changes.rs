@@ -4,11 +4,25 @@ use crate::support::{
     FakeMcp, FakeUpstream, Recorded, Reply, Style, TestApp, discovery, event, message, reader,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 fn mail() -> Vec<String> {
     vec![reader("mail__search", "Searches mail.")]
+}
+
+/// A legacy upstream with mail that answers so once it has turned, and the proxy in front of it.
+async fn answering_otherwise_later(
+    answer: impl Fn(&Recorded) -> Reply + Send + Sync + 'static,
+) -> (FakeMcp, TestApp, Arc<AtomicBool>) {
+    let turned = Arc::new(AtomicBool::new(false));
+    let seen = Arc::clone(&turned);
+    let server = FakeMcp::scripted(Style::Legacy, &mail(), move |request| {
+        seen.load(Ordering::SeqCst).then(|| answer(request))
+    })
+    .await;
+    let app = TestApp::at(&server.url(), &[]);
+    (server, app, turned)
 }
 
 #[tokio::test]
@@ -234,20 +248,14 @@ async fn t_h15_who_is_refused_the_modern_era_is_served_in_the_other_and_nobody_e
 
 #[tokio::test]
 async fn c2_an_answer_that_says_nothing_of_the_call_is_no_reason_to_make_it_again() {
-    let changed = Arc::new(AtomicU8::new(0));
-    let seen = Arc::clone(&changed);
-    let server = FakeMcp::scripted(Style::Legacy, &mail(), move |request| {
-        let is_changed = seen.load(Ordering::SeqCst) == 1;
-        is_changed.then(|| match request.method().as_str() {
-            "server/discover" => Reply::result(request, &discovery(&["2026-07-28"])),
-            _ => Reply::http(200, "Content-Type: text/html\r\n", "<html>Welcome</html>"),
-        })
+    let (server, app, turned) = answering_otherwise_later(|request| match request.method().as_str() {
+        "server/discover" => Reply::result(request, &discovery(&["2026-07-28"])),
+        _ => Reply::http(200, "Content-Type: text/html\r\n", "<html>Welcome</html>"),
     })
     .await;
-    let app = TestApp::at(&server.url(), &[]);
     let alice = app.caller("alice");
     assert!(!alice.call_write("mail__search", "{}").await.is_error());
-    changed.store(1, Ordering::SeqCst);
+    turned.store(true, Ordering::SeqCst);
     server.forget_log();
     let refusal = alice.call_write("mail__search", "{}").await.refusal();
     assert!(refusal.contains("not known whether the call was executed"), "{refusal}");
@@ -256,20 +264,14 @@ async fn c2_an_answer_that_says_nothing_of_the_call_is_no_reason_to_make_it_agai
 
 #[tokio::test]
 async fn c2_the_model_is_not_blamed_where_the_era_can_not_be_found_again() {
-    let changed = Arc::new(AtomicU8::new(0));
-    let seen = Arc::clone(&changed);
-    let server = FakeMcp::scripted(Style::Legacy, &mail(), move |request| {
-        let is_odd = seen.load(Ordering::SeqCst) == 1;
-        is_odd.then(|| match request.method().as_str() {
-            "server/discover" => Reply::http(503, "", ""),
-            _ => Reply::error(request, 400, -32602, ""),
-        })
+    let (_server, app, turned) = answering_otherwise_later(|request| match request.method().as_str() {
+        "server/discover" => Reply::http(503, "", ""),
+        _ => Reply::error(request, 400, -32602, ""),
     })
     .await;
-    let app = TestApp::at(&server.url(), &[]);
     let alice = app.caller("alice");
     assert!(!alice.call_write("mail__search", "{}").await.is_error());
-    changed.store(1, Ordering::SeqCst);
+    turned.store(true, Ordering::SeqCst);
     let refusal = alice.call_write("mail__search", "{}").await.refusal();
     assert_eq!(
         refusal,
@@ -279,22 +281,16 @@ async fn c2_the_model_is_not_blamed_where_the_era_can_not_be_found_again() {
 
 #[tokio::test]
 async fn c2_a_listing_finds_the_new_era_by_itself() {
-    let changed = Arc::new(AtomicU8::new(0));
-    let seen = Arc::clone(&changed);
-    let server = FakeMcp::scripted(Style::Legacy, &mail(), move |request| {
-        let is_changed = seen.load(Ordering::SeqCst) == 1;
-        is_changed.then(|| match request.method().as_str() {
-            "server/discover" => Reply::result(request, &discovery(&["2026-07-28"])),
-            "tools/list" if request.header("mcp-method").is_some() => {
-                Reply::result(request, &format!(r#"{{"resultType":"complete","tools":[{}]}}"#, mail()[0]))
-            }
-            _ => Reply::error(request, 400, -32602, ""),
-        })
+    let (_server, app, turned) = answering_otherwise_later(|request| match request.method().as_str() {
+        "server/discover" => Reply::result(request, &discovery(&["2026-07-28"])),
+        "tools/list" if request.header("mcp-method").is_some() => {
+            Reply::result(request, &format!(r#"{{"resultType":"complete","tools":[{}]}}"#, mail()[0]))
+        }
+        _ => Reply::error(request, 400, -32602, ""),
     })
     .await;
-    let app = TestApp::at(&server.url(), &[]);
     assert_eq!(app.caller("alice").search("mail").await, ["mail__search"]);
-    changed.store(1, Ordering::SeqCst);
+    turned.store(true, Ordering::SeqCst);
     assert_eq!(app.caller("bob").search("mail").await, ["mail__search"]);
 }
 
