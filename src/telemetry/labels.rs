@@ -130,7 +130,6 @@ pub(super) const UPSTREAM_OUTCOMES: &[&str] = &[
     "session_lost",
     "no_common_version",
     "busy",
-    "out_of_step",
     "rpc",
 ];
 pub(super) const CATALOG_LOOKUPS: &[&str] = &["fresh", "stale", "listed"];

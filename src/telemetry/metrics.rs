@@ -89,7 +89,7 @@ pub struct Held {
     pub lookups: [u64; 3],
     /// Listings since the start that came, and that failed.
     pub refreshes: [u64; 2],
-    /// Listings dropped since the start: credentials refused, too many callers, too little memory.
+    /// Listings dropped since the start: credentials refused, too many callers, too little memory, idle.
     pub evictions: [u64; 4],
     /// Whether the process is stopping.
     pub is_draining: bool,
