@@ -2,9 +2,9 @@
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
-use tokio::signal::unix::{SignalKind, signal};
 use toolsearch_proxy::app::{self, App, Listeners, Stop};
 use toolsearch_proxy::config::{Cli, Command, ConfigCommand, FetchModelArgs, HealthcheckArgs, ServeArgs};
+use toolsearch_proxy::host::{StopSignal, StopSignals};
 use toolsearch_proxy::telemetry::Tracing;
 use toolsearch_proxy::{config, demo, eval, healthcheck, host, telemetry};
 
@@ -116,22 +116,17 @@ async fn serve(args: ServeArgs) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Completes at the first SIGTERM or Ctrl-C; a second one ends the process at once.
+/// Completes at the first signal to stop; a second one ends the process at once.
 async fn stop_signal() -> Stop {
-    let (Ok(mut terminate), Ok(mut interrupt)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()))
-    else {
+    let Ok(mut signals) = StopSignals::listen() else {
         return std::future::pending().await;
     };
-    let why = tokio::select! {
-        _ = terminate.recv() => Stop::Terminated,
-        _ = interrupt.recv() => Stop::Interrupted,
+    let why = match signals.next().await {
+        StopSignal::Terminate => Stop::Terminated,
+        StopSignal::Interrupt => Stop::Interrupted,
     };
     tokio::spawn(async move {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
+        signals.next().await;
         std::process::exit(1);
     });
     why

@@ -1,9 +1,8 @@
-//! What the operating system may do with this process, and how much it gives it.
-//!
-//! The memory of the process holds the tokens of its callers, so it is kept out of core dumps and away from debuggers of
-//! the same user. Its descriptors are shared by clients and by the connections to the upstream.
+//! Resource limits and signals.
 
+use super::StopSignal;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Keeps the memory of this process out of core dumps. Best effort: a system that does not allow it is no reason not to
 /// serve.
@@ -25,4 +24,29 @@ pub fn connections_allowed(wanted: usize) -> usize {
     };
     let half = descriptors.map_or(usize::MAX, |count| usize::try_from(count / 2).unwrap_or(usize::MAX));
     wanted.min(half.max(1))
+}
+
+/// SIGTERM and SIGINT, as they come.
+#[derive(Debug)]
+pub struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// From here on these signals no longer end the process by themselves.
+    ///
+    /// # Errors
+    /// When the system does not let it listen.
+    pub fn listen() -> std::io::Result<Self> {
+        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) -> StopSignal {
+        tokio::select! {
+            _ = self.terminate.recv() => StopSignal::Terminate,
+            _ = self.interrupt.recv() => StopSignal::Interrupt,
+        }
+    }
 }

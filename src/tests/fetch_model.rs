@@ -6,6 +6,7 @@ mod fake_hub;
 use fake_hub::{FILES, FakeHub, Reply, Request, Scratch, files, manifest, parts, run, serve};
 use std::fs;
 use std::io::Write;
+#[cfg(unix)]
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::{Output, Stdio};
 use toolsearch_proxy::embedder::{Manifest, Pins, StaticModel, open_model_folder};
@@ -290,6 +291,7 @@ fn pins_that_are_not_confirmed_are_refused_until_one_command_confirms_them() {
     serve(&["--model-dir", &dir, "--model-manifest", &confirmed]).unwrap();
 }
 
+#[cfg(unix)]
 #[test]
 fn t_s1_t_s3_serve_refuses_what_it_should_not_use_before_a_port_is_bound() {
     let scratch = Scratch::filled("refused");

@@ -14,8 +14,8 @@
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -69,8 +69,11 @@ impl Source {
     }
 }
 
+/// When the file was changed last; of times that no model was made at, all are one.
 fn modified(metadata: &Metadata) -> String {
-    format!("{}.{:09}", metadata.mtime(), metadata.mtime_nsec())
+    let since =
+        metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok()).unwrap_or_default();
+    format!("{}.{:09}", since.as_secs(), since.subsec_nanos())
 }
 
 /// Why the cache is not used.

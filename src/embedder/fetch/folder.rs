@@ -4,19 +4,16 @@
 //! hidden name of their own and are renamed when they are whole and on the disk, so a name that can be seen always
 //! stands for a whole file.
 
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest as _, Sha256};
 
+use super::access::{self, Access as _};
 use super::manifest::Digest;
 
 const LOCK: &str = ".toolsearch.lock";
-
-/// Write permission for the group and for everybody.
-const OTHERS_WRITE: u32 = 0o022;
 
 /// A model's folder can't be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,8 +68,7 @@ pub(super) struct FolderLock {
 impl Folder {
     /// Makes the folder where it is missing.
     pub fn create(path: &Path) -> Result<Self, FolderError> {
-        let made = DirBuilder::new().recursive(true).mode(0o755).create(path);
-        made.map_err(failed("make the folder", path))?;
+        access::make_folder(path).map_err(failed("make the folder", path))?;
         Self::open(path)
     }
 
@@ -99,14 +95,9 @@ impl Folder {
     /// A file to read; `None` when there is none.
     pub fn find(&self, name: &str) -> Result<Option<(File, Metadata)>, FolderError> {
         let path = self.path.join(name);
-        let mut options = OpenOptions::new();
-        // Opening a pipe must not wait for somebody to write into it.
-        options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = match options.open(&path) {
+        let file = match OpenOptions::new().read(true).itself().open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
-                return Err(FolderError::NotAFile(path));
-            }
+            Err(error) if access::is_link(&error) => return Err(FolderError::NotAFile(path)),
             file => file.map_err(failed("open", &path))?,
         };
         let metadata = file.metadata().map_err(failed("open", &path))?;
@@ -126,7 +117,7 @@ impl Folder {
     pub fn lock(&self) -> Result<FolderLock, FolderError> {
         let path = self.path.join(LOCK);
         let mut options = OpenOptions::new();
-        options.write(true).create(true).truncate(false).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+        options.write(true).create(true).truncate(false).private().itself();
         let file = options.open(&path).map_err(failed("write", &path))?;
         match file.try_lock() {
             Ok(()) => Ok(FolderLock { _file: file }),
@@ -165,16 +156,15 @@ impl Folder {
         let nonce = nonce.map_err(failed("write in", &self.path))?;
         let path = self.path.join(format!(".{name}.{nonce:016x}.part"));
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create_new(true).mode(0o600);
+        options.read(true).write(true).create_new(true).private();
         let file = options.open(&path).map_err(failed("write", &path))?;
         Ok(Part { path, file })
     }
 
     /// An earlier attempt, to be gone on with.
     pub fn open_part(&self, path: &Path) -> Result<Part, FolderError> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-        let file = options.open(path).map_err(failed("open", path))?;
+        let file =
+            OpenOptions::new().read(true).write(true).itself().open(path).map_err(failed("open", path))?;
         Ok(Part { path: path.to_owned(), file })
     }
 
@@ -182,11 +172,11 @@ impl Folder {
     pub fn publish(&self, part: Part, name: &str) -> Result<(), FolderError> {
         let Part { path, file } = part;
         // What is downloaded is public, and serve may run as another user.
-        file.set_permissions(Permissions::from_mode(0o644)).map_err(failed("write", &path))?;
+        access::let_all_read(&file).map_err(failed("write", &path))?;
         file.sync_all().map_err(failed("write", &path))?;
         let target = self.path.join(name);
         fs::rename(&path, &target).map_err(failed("write", &target))?;
-        File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(failed("write", &self.path))
+        access::sync_folder(&self.path).map_err(failed("write", &self.path))
     }
 }
 
@@ -222,11 +212,9 @@ pub(super) fn remove(path: &Path) -> Result<(), FolderError> {
 }
 
 fn refuse_shared(path: &Path, metadata: &Metadata) -> Result<(), FolderError> {
-    let mode = metadata.mode() & 0o7777;
-    if mode & OTHERS_WRITE == 0 {
-        Ok(())
-    } else {
-        Err(FolderError::WritableByOthers { path: path.to_owned(), mode })
+    match access::writable_by_others(metadata) {
+        None => Ok(()),
+        Some(mode) => Err(FolderError::WritableByOthers { path: path.to_owned(), mode }),
     }
 }
 
@@ -262,7 +250,10 @@ impl<R: Read> Read for Hashed<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::symlink;
+    #[cfg(unix)]
+    use std::fs::Permissions;
+    #[cfg(unix)]
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
     fn scratch(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("toolsearch-folder-{name}-{}", std::process::id()));
@@ -270,6 +261,7 @@ mod tests {
         path
     }
 
+    #[cfg(unix)]
     #[test]
     fn t_s3_links_pipes_and_what_others_can_write_are_refused() {
         let path = scratch("links");
@@ -314,12 +306,24 @@ mod tests {
         let lock = folder.lock().unwrap();
         let mut part = folder.new_part("x.bin").unwrap();
         part.write(b"whole").unwrap();
-        assert_eq!(fs::metadata(part.path()).unwrap().mode() & 0o777, 0o600);
         assert_eq!(folder.leftovers("x.bin", &lock).unwrap(), [part.path().to_owned()]);
         assert!(folder.leftovers("bin", &lock).unwrap().is_empty());
         folder.publish(part, "x.bin").unwrap();
         assert_eq!(fs::read(path.join("x.bin")).unwrap(), b"whole");
         assert!(folder.leftovers("x.bin", &lock).unwrap().is_empty());
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_part_is_its_owners_alone_and_a_link_in_its_place_is_removed() {
+        let path = scratch("private");
+        let folder = Folder::create(&path).unwrap();
+        let lock = folder.lock().unwrap();
+        let part = folder.new_part("x.bin").unwrap();
+        assert_eq!(fs::metadata(part.path()).unwrap().mode() & 0o777, 0o600);
+        folder.publish(part, "x.bin").unwrap();
+        assert_eq!(fs::metadata(path.join("x.bin")).unwrap().mode() & 0o777, 0o644);
         symlink("/etc/passwd", path.join(".x.bin.0123456789abcdef.part")).unwrap();
         assert!(folder.leftovers("x.bin", &lock).unwrap().is_empty());
         assert!(!path.join(".x.bin.0123456789abcdef.part").is_symlink());

@@ -6,6 +6,7 @@
 //! is made 8-bit once and kept so beside its files ([`compact`]), since half a gigabyte of 32-bit numbers takes too long
 //! to read and to check at each start.
 
+mod access;
 mod client;
 mod compact;
 mod download;
