@@ -57,7 +57,11 @@ class Handler(BaseHTTPRequestHandler):
         self.answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode())
 
     def do_GET(self):
-        self.answer(405, b"")
+        if self.path != "/.well-known/oauth-protected-resource/mcp":
+            return self.answer(405, b"")
+        resource = f"http://127.0.0.1:{self.server.server_address[1]}/mcp"
+        metadata = {"resource": resource, "authorization_servers": ["https://login.example"]}
+        self.answer(200, json.dumps(metadata).encode())
 
     def answer(self, status, body):
         self.send_response(status)
