@@ -49,6 +49,7 @@ fn a_model_is_fetched_through_redirects_and_served_and_not_fetched_twice() {
     );
     assert!(!text(&output).contains(['\r', '\x1b']));
     assert_whole(&scratch);
+    #[cfg(unix)]
     assert_eq!(fs::metadata(scratch.path.join(TABLE)).unwrap().permissions().mode() & 0o777, 0o644);
     let asked = hub.requests().len();
     assert_eq!(fetch(&scratch, &hub, &[]).status.code(), Some(0));

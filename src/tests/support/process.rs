@@ -3,7 +3,7 @@
 use super::{PATIENCE, exchange};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use tokio::sync::mpsc;
 
 /// A process of the proxy that is killed at the end of the test.
@@ -47,6 +47,7 @@ impl Proxy {
     }
 
     /// The same, as a child of a shell that has set limits first, such as `ulimit -n 256`.
+    #[cfg(target_os = "linux")]
     pub(crate) async fn serve_within(limits: &str, upstream: &str) -> Self {
         let mut command = Command::new("sh");
         command.env_clear().stdin(Stdio::null());
@@ -94,7 +95,8 @@ impl Proxy {
     }
 
     /// How a process ends that was sent a signal.
-    pub(crate) async fn ended(mut self) -> ExitStatus {
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn ended(mut self) -> std::process::ExitStatus {
         while tokio::time::timeout(PATIENCE, self.lines.recv()).await.expect("the process ends").is_some() {}
         self.child.wait().unwrap()
     }
