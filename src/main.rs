@@ -8,6 +8,9 @@ use toolsearch_proxy::host::{StopSignal, StopSignals};
 use toolsearch_proxy::telemetry::Tracing;
 use toolsearch_proxy::{config, demo, eval, healthcheck, host, telemetry};
 
+#[global_allocator]
+static ALLOCATOR: host::Allocator = host::ALLOCATOR;
+
 /// Settings that can't be used.
 const EXIT_USAGE: u8 = 2;
 

@@ -5,14 +5,20 @@
 //! to the upstream.
 
 #[cfg(unix)]
+mod memory;
+#[cfg(unix)]
 mod unix;
 #[cfg(windows)]
 mod windows;
 
 #[cfg(unix)]
+pub use memory::{ALLOCATOR, Allocator, give_memory_back, resident_bytes};
+#[cfg(unix)]
 pub use unix::{StopSignals, connections_allowed, forbid_core_dumps};
 #[cfg(windows)]
-pub use windows::{StopSignals, connections_allowed, forbid_core_dumps};
+pub use windows::{
+    ALLOCATOR, Allocator, StopSignals, connections_allowed, forbid_core_dumps, give_memory_back, resident_bytes,
+};
 
 /// Who wants the process to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,20 @@ use tokio::signal::windows::{
     CtrlBreak, CtrlC, CtrlClose, CtrlShutdown, ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown,
 };
 
+/// What gives the program its memory.
+pub type Allocator = std::alloc::System;
+
+/// For the program's `#[global_allocator]`.
+pub const ALLOCATOR: Allocator = std::alloc::System;
+
+/// Does nothing: the system's heap gives back by itself what it does.
+pub fn give_memory_back() {}
+
+/// Not looked up here: memory is bounded by what the program counts.
+pub fn resident_bytes() -> Option<usize> {
+    None
+}
+
 /// Does nothing: what Windows Error Reporting writes down is for the administrator of the machine to say.
 pub fn forbid_core_dumps() {}
 
