@@ -10,6 +10,10 @@ use std::fmt;
 /// Deeper parameters are not what anyone searches for.
 const DEPTH_MAX: usize = 6;
 
+/// A larger schema is not read: what its JSON becomes takes up to twenty times its bytes while it is read, and no tool is
+/// found by parameters of that number.
+const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+
 /// More parameters than this are not read.
 const PARAMETERS_MAX: usize = 256;
 
@@ -193,7 +197,8 @@ pub(super) fn with_document<T>(
     read: impl FnOnce(&Document<'_>) -> T,
 ) -> T {
     // A schema that nests too deep for the parser is still a tool, found by its name and description.
-    let schema = input_schema.and_then(|schema| serde_json::from_str(schema.get()).ok());
+    let schema = input_schema.filter(|schema| schema.get().len() <= SCHEMA_BYTES_MAX);
+    let schema = schema.and_then(|schema| serde_json::from_str(schema.get()).ok());
     let schema: Node<'_> = schema.unwrap_or(Node::Other);
     read(&Document { name, title, description, parameters: parameters(&schema) })
 }
@@ -221,6 +226,18 @@ mod tests {
         assert_eq!(names, ["at", "label", "lat", "mode", "tags"]);
         assert!(found.iter().any(|parameter| parameter.description == "A place."));
         assert!(found.iter().any(|parameter| parameter.enum_values == ["fast", "slow"]));
+    }
+
+    #[test]
+    fn t_x12_a_schema_over_its_limit_is_not_read() {
+        let count = |bytes: usize| {
+            let start = r#"{"properties":{"at":{"description":""#;
+            let text = format!("{start}{}\"}}}}}}", "x".repeat(bytes - start.len() - 4));
+            assert_eq!(text.len(), bytes);
+            let schema: &RawValue = serde_json::from_str(&text).unwrap();
+            with_document("a", "", "", Some(schema), |document| document.parameters.len())
+        };
+        assert_eq!((count(SCHEMA_BYTES_MAX), count(SCHEMA_BYTES_MAX + 1)), (1, 0));
     }
 
     #[test]

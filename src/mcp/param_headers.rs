@@ -16,6 +16,12 @@ use std::collections::{HashMap, HashSet};
 const HEADERS_MAX: usize = 64;
 /// Longest value of one header, encoded, in bytes: what common servers read at most.
 const VALUE_BYTES_MAX: usize = 8 * 1024;
+/// Largest schema in which annotations are looked for, in bytes: all of it is held in memory for that, as values that take
+/// many times their text.
+const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
+/// Most bytes of all names on the way to the arguments: each header has its whole way, so that a few long names far down
+/// would take thousands of times their bytes.
+const PATHS_BYTES_MAX: usize = 256 * 1024;
 /// Most bytes of all values together.
 const VALUES_BYTES_MAX: usize = 64 * 1024;
 
@@ -26,6 +32,15 @@ pub struct ParamHeader {
     pub name: String,
     /// Where the argument is: a chain of property names.
     pub path: Vec<String>,
+}
+
+impl ParamHeader {
+    /// About what it takes on the heap, itself included.
+    pub fn heap_bytes(&self) -> usize {
+        let texts = self.path.iter().chain([&self.name]);
+        size_of::<Self>()
+            + texts.map(|text| size_of::<String>() + text.capacity().next_multiple_of(16)).sum::<usize>()
+    }
 }
 
 /// Why a tool's annotations are invalid.
@@ -40,6 +55,11 @@ pub enum ParamHeaderFault {
     /// Only strings, integers and booleans can be repeated.
     #[error("an x-mcp-header stands on a property that is not a string, an integer or a boolean")]
     Type,
+    /// More than is read.
+    #[error(
+        "its schema is larger than 1 MiB, or the ways to the arguments of its x-mcp-header annotations are longer than 256 KiB"
+    )]
+    TooLarge,
     /// Inside an array, a combinator or a definition.
     #[error("an x-mcp-header stands where no chain of properties reaches it")]
     Unreachable,
@@ -74,10 +94,13 @@ pub fn param_headers(input_schema: &RawValue) -> Result<Vec<ParamHeader>, ParamH
     if !input_schema.get().contains("x-mcp-header") && !input_schema.get().contains("\\u") {
         return Ok(headers);
     }
+    if input_schema.get().len() > SCHEMA_BYTES_MAX {
+        return Err(ParamHeaderFault::TooLarge);
+    }
     let Ok(schema) = serde_json::from_str::<Value>(input_schema.get()) else {
         return Err(ParamHeaderFault::Unreachable);
     };
-    collect(&schema, &mut Vec::new(), &mut HashSet::new(), &mut headers)?;
+    collect(&schema, &mut Vec::new(), &mut Found::default(), &mut headers)?;
     // Whatever the walk along `properties` did not reach is somewhere it may not be.
     if annotations(&schema) != headers.len() {
         return Err(ParamHeaderFault::Unreachable);
@@ -85,11 +108,18 @@ pub fn param_headers(input_schema: &RawValue) -> Result<Vec<ParamHeader>, ParamH
     Ok(headers)
 }
 
+/// What a walk has found so far.
+#[derive(Default)]
+struct Found {
+    names: HashSet<String>,
+    path_bytes: usize,
+}
+
 /// As deep as the parser goes, which is 128 levels of JSON.
 fn collect(
     schema: &Value,
     path: &mut Vec<String>,
-    seen: &mut HashSet<String>,
+    seen: &mut Found,
     headers: &mut Vec<ParamHeader>,
 ) -> Result<(), ParamHeaderFault> {
     let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return Ok(()) };
@@ -108,15 +138,19 @@ fn add(
     annotation: &Value,
     property: &Value,
     path: &[String],
-    seen: &mut HashSet<String>,
+    seen: &mut Found,
     headers: &mut Vec<ParamHeader>,
 ) -> Result<(), ParamHeaderFault> {
     let name = annotation.as_str().filter(|name| is_token(name)).ok_or(ParamHeaderFault::Name)?;
     if !matches!(property.get("type").and_then(Value::as_str), Some("string" | "integer" | "boolean")) {
         return Err(ParamHeaderFault::Type);
     }
-    if !seen.insert(name.to_ascii_lowercase()) {
+    if !seen.names.insert(name.to_ascii_lowercase()) {
         return Err(ParamHeaderFault::Duplicate);
+    }
+    seen.path_bytes += path.iter().map(|name| size_of::<String>() + name.len()).sum::<usize>();
+    if seen.path_bytes > PATHS_BYTES_MAX {
+        return Err(ParamHeaderFault::TooLarge);
     }
     headers.push(ParamHeader { name: name.to_owned(), path: path.to_vec() });
     Ok(())
@@ -235,6 +269,28 @@ mod tests {
 
     fn raw(text: &str) -> &RawValue {
         serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn t_x12_ways_to_header_arguments_end_at_their_limit() {
+        let headers = |count: usize| {
+            let leaf = |i| format!(r#""a{i:03}":{{"type":"string","x-mcp-header":"a{i:03}"}}"#);
+            let leaves: Vec<String> = (0..count).map(leaf).collect();
+            let (name, leaves) = ("x".repeat(1000), leaves.join(","));
+            let schema = format!(r#"{{"properties":{{"{name}":{{"properties":{{{leaves}}}}}}}}}"#);
+            param_headers(serde_json::from_str(&schema).unwrap()).map(|headers| headers.len())
+        };
+        let each = 1000 + 4 + 2 * size_of::<String>();
+        let most = PATHS_BYTES_MAX / each;
+        assert_eq!(headers(most), Ok(most));
+        assert_eq!(headers(most + 1), Err(ParamHeaderFault::TooLarge));
+        let sized = |bytes: usize| {
+            let schema = format!(r#"{{"description":"\u0041{}"}}"#, "x".repeat(bytes - 24));
+            assert_eq!(schema.len(), bytes);
+            param_headers(serde_json::from_str(&schema).unwrap()).map(|headers| headers.len())
+        };
+        assert_eq!(sized(SCHEMA_BYTES_MAX), Ok(0));
+        assert_eq!(sized(SCHEMA_BYTES_MAX + 1), Err(ParamHeaderFault::TooLarge));
     }
 
     #[test]

@@ -5,10 +5,11 @@ use super::{Listening, ToolCall};
 use crate::mcp::{TraceContext, from_object, keys};
 use bytes::Bytes;
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 /// How the proxy names itself to upstreams.
@@ -127,16 +128,54 @@ pub struct Page {
     pub ttl: Option<Duration>,
 }
 
+/// Most tools that one page may have: ten times what is usual for all of them. A page of a few bytes a tool would otherwise
+/// take many times its size while it is read.
+const PAGE_TOOLS_MAX: usize = 100_000;
+
+/// Longest cursor, in bytes: it goes into a request.
+const CURSOR_BYTES_MAX: usize = 64 * 1024;
+
+/// The tools of a page; `None` when there are too many.
+struct Tools<'a>(Option<Vec<&'a RawValue>>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Tools<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ToolsVisitor;
+
+        impl<'de> Visitor<'de> for ToolsVisitor {
+            type Value = Tools<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of tools")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+                let mut tools = Vec::new();
+                while let Some(tool) = seq.next_element()? {
+                    if tools.len() == PAGE_TOOLS_MAX {
+                        while seq.next_element::<IgnoredAny>()?.is_some() {}
+                        return Ok(Tools(None));
+                    }
+                    tools.push(tool);
+                }
+                Ok(Tools(Some(tools)))
+            }
+        }
+
+        deserializer.deserialize_seq(ToolsVisitor)
+    }
+}
+
 /// Reads a `tools/list` result; definitions stay slices of it.
 ///
 /// # Errors
-/// When it is no object with a list of tools.
+/// When it is no object with a list of tools, or has too many of them or a cursor of no end.
 pub fn parse_page(result: &Bytes) -> Result<Page, UpstreamError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Raw<'a> {
         #[serde(borrow)]
-        tools: Vec<&'a RawValue>,
+        tools: Tools<'a>,
         #[serde(default)]
         next_cursor: Option<String>,
         #[serde(borrow, default)]
@@ -144,8 +183,14 @@ pub fn parse_page(result: &Bytes) -> Result<Page, UpstreamError> {
     }
     let raw: Raw<'_> = from_object(result)
         .map_err(|_| UpstreamError::Invalid("a tools/list result has no list of tools"))?;
+    let Tools(Some(tools)) = raw.tools else {
+        return Err(UpstreamError::Listing("has more than 100,000 tools on one page"));
+    };
+    if raw.next_cursor.as_ref().is_some_and(|cursor| cursor.len() > CURSOR_BYTES_MAX) {
+        return Err(UpstreamError::Listing("has a cursor of more than 64 KiB"));
+    }
     Ok(Page {
-        tools: raw.tools.iter().map(|tool| result.slice_ref(tool.get().as_bytes())).collect(),
+        tools: tools.iter().map(|tool| result.slice_ref(tool.get().as_bytes())).collect(),
         next_cursor: raw.next_cursor,
         // Zero, a negative number or nonsense leaves our own freshness in force.
         ttl: raw
@@ -228,9 +273,26 @@ mod tests {
             let text = format!(r#"{{"tools":[],"ttlMs":{ttl}}}"#);
             assert_eq!(parse_page(&Bytes::from(text)).unwrap().ttl, None, "{ttl}");
         }
+        let cursor =
+            |bytes: usize| Bytes::from(format!(r#"{{"tools":[],"nextCursor":"{}"}}"#, "x".repeat(bytes)));
+        assert!(parse_page(&cursor(CURSOR_BYTES_MAX)).is_ok());
+        assert!(matches!(parse_page(&cursor(CURSOR_BYTES_MAX + 1)), Err(UpstreamError::Listing(_))));
         let result = Bytes::from_static(br#"{"tools":[{"name": "a" }]}"#);
         let page = parse_page(&result).unwrap();
         assert_eq!(page.tools, [&br#"{"name": "a" }"#[..]]);
         assert_eq!(page.tools[0].as_ptr(), result[10..].as_ptr());
+    }
+
+    #[test]
+    fn a_page_of_tiny_tools_ends_at_its_limit() {
+        let page = |tools: usize| {
+            Bytes::from(format!(r#"{{"tools":[{}1],"nextCursor":"a"}}"#, "1,".repeat(tools - 1)))
+        };
+        assert_eq!(parse_page(&page(PAGE_TOOLS_MAX)).unwrap().tools.len(), PAGE_TOOLS_MAX);
+        assert!(matches!(parse_page(&page(PAGE_TOOLS_MAX + 1)), Err(UpstreamError::Listing(_))));
+        assert!(matches!(
+            parse_page(&Bytes::from_static(br#"{"tools":{}}"#)),
+            Err(UpstreamError::Invalid(_))
+        ));
     }
 }

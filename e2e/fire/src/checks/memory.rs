@@ -37,6 +37,11 @@ const HOSTILE: &[(&str, Make)] = &[
         let one = tools(1, rng, mark, |rng| words(rng, 20), |_| "{}".to_owned()).remove(0);
         vec![one; 2_000]
     }),
+    ("megabytes of words", |rng, mark| tools(300, rng, mark, |rng| words(rng, 1_200), |_| "{}".to_owned())),
+    ("a schema without end", |rng, mark| {
+        tools(1, rng, mark, |_| String::new(), |_| format!(r#"{{"enum":[{}1]}}"#, "1,".repeat(1_500_000)))
+    }),
+    ("ways to arguments without end", |rng, mark| tools(1, rng, mark, |_| String::new(), ways)),
     ("no spaces, many scripts", |rng, mark| {
         tools(200, rng, mark, |rng| scripts(rng, 600), |_| "{}".to_owned())
     }),
@@ -216,6 +221,14 @@ fn nested(rng: &mut Rng, levels: usize) -> String {
     (0..levels).fold(r#"{"type":"string"}"#.to_owned(), |inner, _| {
         format!(r#"{{"type":"object","properties":{{"n{}":{inner}}}}}"#, rng.hex())
     })
+}
+
+/// A few long names on the way to thousands of arguments that are wanted as headers.
+fn ways(rng: &mut Rng) -> String {
+    let leaves: Vec<String> =
+        (0..4_000).map(|i| format!(r#""a{i}":{{"type":"string","x-mcp-header":"A{i}"}}"#)).collect();
+    let inner = format!(r#"{{"properties":{{{}}}}}"#, leaves.join(","));
+    (0..20).fold(inner, |inner, _| format!(r#"{{"properties":{{"{}":{inner}}}}}"#, rng.hex().repeat(60)))
 }
 
 fn choices(rng: &mut Rng, count: usize) -> String {
