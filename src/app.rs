@@ -1,5 +1,6 @@
 //! [`App`]: the only place where the parts are put together.
 
+use crate::budget::Budget;
 use crate::caller::Salt;
 use crate::catalog::{CatalogCache, CatalogCacheOptions, CatalogStore, CatalogStoreOptions};
 use crate::config::{EmbedderChoice, FetchModelConfig, ModelFolder, ServeConfig};
@@ -7,6 +8,7 @@ use crate::dispatch::Dispatcher;
 use crate::embedder::{
     ClientOptions, FetchError, FetchOptions, Manifest, Pins, StaticModel, fetch_model, open_model_folder,
 };
+use crate::host;
 use crate::mcp::Instance;
 use crate::search::{Embed, Ranker, RankerOptions};
 use crate::server::{self, Admission, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
@@ -70,8 +72,11 @@ impl App {
     /// When the upstream's client can't be built, or the model of the settings can't be used.
     pub fn new(config: &ServeConfig) -> Result<Self, StartError> {
         let instance = Instance::random();
-        let upstream = HttpUpstream::new(upstream_options(config, &instance))?;
-        Ok(Self::with_embedder(config, Arc::new(upstream), instance, embedder(config)?))
+        let budget = Budget::new(config.catalog_cache_bytes.0);
+        let upstream = HttpUpstream::new(upstream_options(config, &instance, &budget))?;
+        let app = Self::with_embedder(config, Arc::new(upstream), &budget, instance, embedder(config)?);
+        budget.watch(host::resident_bytes, host::give_memory_back);
+        Ok(app)
     }
 
     /// The proxy in front of any upstream. A model that can't be used is left out.
@@ -80,12 +85,14 @@ impl App {
             tracing::error!(%error, "the model can't be used: search compares words only");
             None
         });
-        Self::with_embedder(config, upstream, Instance::random(), embedder)
+        let budget = Budget::new(config.catalog_cache_bytes.0);
+        Self::with_embedder(config, upstream, &budget, Instance::random(), embedder)
     }
 
     fn with_embedder(
         config: &ServeConfig,
         upstream: Arc<dyn Upstream>,
+        budget: &Arc<Budget>,
         instance: Instance,
         embedder: Option<Arc<dyn Embed>>,
     ) -> Self {
@@ -98,7 +105,7 @@ impl App {
             ranker: Arc::clone(&ranker),
             write_tools: config.write_tools.clone(),
             trust_hint_changes: config.trust_hint_changes,
-            bytes_max: config.catalog_cache_bytes.0,
+            budget: Arc::clone(budget),
         }));
         let cache_options = CatalogCacheOptions {
             ttl: config.catalog_ttl.0,
@@ -291,7 +298,7 @@ pub async fn fetch(config: FetchModelConfig) -> Result<(), FetchError> {
     .await
 }
 
-fn upstream_options(config: &ServeConfig, instance: &Instance) -> HttpUpstreamOptions {
+fn upstream_options(config: &ServeConfig, instance: &Instance, budget: &Arc<Budget>) -> HttpUpstreamOptions {
     HttpUpstreamOptions {
         url: config.upstream.clone(),
         call_timeout: config.upstream_timeout.0,
@@ -301,6 +308,7 @@ fn upstream_options(config: &ServeConfig, instance: &Instance) -> HttpUpstreamOp
         listing_bytes_max: config.max_listing_bytes.0,
         pages_max: config.max_pages.get(),
         tools_max: config.max_tools.get(),
+        budget: Arc::clone(budget),
         callers_max: config.max_callers,
         instance: instance.clone(),
         ca_pem: config.upstream_ca.clone(),

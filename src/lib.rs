@@ -14,6 +14,7 @@
 //! - [`mcp`]: the wire that both hops speak.
 //! - [`caller`]: who asks.
 //! - [`telemetry`]: logs, metrics and traces.
+//! - [`budget`]: how much memory is taken for what upstreams list.
 //! - [`host`]: what the operating system allows the process.
 //! - [`outbound`]: how each HTTP client begins.
 //! - [`eval`]: how well questions find their tools.
@@ -23,6 +24,7 @@
 //! `ARCHITECTURE.md` follows a request through them.
 
 pub mod app;
+pub mod budget;
 pub mod caller;
 pub mod catalog;
 pub mod config;

@@ -10,6 +10,7 @@ use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use toolsearch_proxy::budget::Budget;
 use toolsearch_proxy::caller::{Caller, Salt};
 use toolsearch_proxy::catalog::{
     CatalogCache, CatalogCacheOptions, CatalogStore, CatalogStoreOptions, WriteTools, analyze_definition,
@@ -125,7 +126,7 @@ async fn listing(ranker: Arc<Ranker>, tools: &[Bytes]) -> Result<[Duration; 3], 
         ranker,
         write_tools: WriteTools::default(),
         trust_hint_changes: false,
-        bytes_max: usize::MAX,
+        budget: Budget::new(usize::MAX),
     }));
     let options = CatalogCacheOptions {
         ttl: Duration::from_secs(600),

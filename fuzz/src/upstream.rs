@@ -5,6 +5,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use http::{HeaderMap, HeaderValue};
 use std::sync::{Arc, Mutex};
+use toolsearch_proxy::budget::Budget;
 use toolsearch_proxy::caller::{Caller, Salt};
 use toolsearch_proxy::catalog::{
     CatalogCache, CatalogCacheOptions, CatalogStore, CatalogStoreOptions, WriteTools,
@@ -64,7 +65,7 @@ pub(crate) fn cache_over(upstream: &Arc<Told>) -> Arc<CatalogCache> {
         ranker: Arc::new(Ranker::new(RankerOptions::default(), None)),
         write_tools: WriteTools::default(),
         trust_hint_changes: false,
-        bytes_max: 64 << 20,
+        budget: Budget::new(64 << 20),
     }));
     let options = CatalogCacheOptions {
         ttl: Duration::from_secs(600),

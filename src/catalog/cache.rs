@@ -9,8 +9,9 @@
 //!
 //! A caller without credentials is listed anew for each request and never kept.
 
+use super::digest::ListingDigest;
 use super::listing::Catalog;
-use super::store::{CatalogStore, ListingDigest};
+use super::store::{CatalogStore, TooHeavy};
 use crate::caller::{Caller, TokenHash};
 use crate::upstream::{Listing, Upstream, UpstreamError};
 use futures_util::FutureExt;
@@ -128,6 +129,7 @@ pub struct CatalogCache {
     /// Listings that are made searchable at once: more than there are processors would only wait for one another, with
     /// all that they hold.
     interning: Semaphore,
+    interning_max: u32,
 }
 
 impl CatalogCache {
@@ -143,8 +145,19 @@ impl CatalogCache {
         let state = Mutex::new(State { kept, flights: HashMap::new(), next_flight: 0, stats });
         let turns = Semaphore::new(options.listings_max.get().min(Semaphore::MAX_PERMITS));
         let processors = std::thread::available_parallelism().map_or(2, NonZeroUsize::get);
-        let interning = Semaphore::new(processors);
-        Arc::new_cyclic(|this| Self { this: this.clone(), options, upstream, store, turns, interning, state })
+        let interning_max = u32::try_from(processors).unwrap_or(u32::MAX);
+        let interning = Semaphore::new(interning_max as usize);
+        store.give_way();
+        Arc::new_cyclic(|this| Self {
+            this: this.clone(),
+            options,
+            upstream,
+            store,
+            turns,
+            interning,
+            interning_max,
+            state,
+        })
     }
 
     /// The caller's catalogue: kept, stale while it is refreshed, or listed now.
@@ -274,10 +287,16 @@ impl CatalogCache {
         let _turn = turn.map_err(|_| UpstreamError::Busy)?;
         let listing: Listing = self.upstream.list_tools(caller).await?;
         let (store, ttl) = (Arc::clone(&self.store), listing.ttl);
-        let _place = self.interning.acquire().await;
+        // What may become large is made alone.
+        let is_large = store.is_large(&listing, self.interning_max as usize);
+        let places = if is_large { self.interning_max } else { 1 };
+        let _places = self.interning.acquire_many(places).await;
         let interned = tokio::task::spawn_blocking(move || store.intern(&listing, before)).await;
-        let (digest, catalog) =
+        let interned =
             interned.map_err(|_| UpstreamError::Invalid("its tool listing could not be indexed"))?;
+        let (digest, catalog) = interned.map_err(|TooHeavy| {
+            UpstreamError::Listing("takes more memory than --catalog-cache-bytes allows")
+        })?;
         Ok((digest, ttl, catalog))
     }
 }

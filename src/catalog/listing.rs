@@ -2,12 +2,16 @@
 
 use super::lookalikes::Lookalikes;
 use super::tool::IndexedTool;
+use crate::budget::{Budget, Weight, on_heap};
 use crate::search::Index;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Most names that are held as writes for one listing: as many as a large listing has tools.
 const HELD_WRITES_MAX: usize = 20_000;
+
+/// What a catalogue takes beside its parts: its entry in the store, the links of that, and what its dozen pieces are rounded
+/// up by.
+const OVERHEAD: usize = 512;
 
 /// The tools of one listing in the upstream's order. Immutable, shared by all callers with that listing.
 pub struct Catalog {
@@ -32,12 +36,6 @@ pub(super) struct Changes {
     pub turned_read_only: usize,
     /// Names listed in both with another definition.
     pub redefined: usize,
-}
-
-/// Bytes that are counted for as long as what they are of lives.
-struct Weight {
-    bytes: usize,
-    counter: Arc<AtomicUsize>,
 }
 
 /// What a listing alone decides.
@@ -65,13 +63,14 @@ impl Catalog {
         index: Index,
         instructions: Option<String>,
         left_out: usize,
-        counter: &Arc<AtomicUsize>,
+        budget: &Arc<Budget>,
     ) -> Self {
         let count = u32::try_from(tools.len()).expect("a listing has fewer tools than 2^32");
         let mut by_name: Vec<u32> = (0..count).collect();
         by_name.sort_by_key(|&index| tools[index as usize].name());
         let lookalikes = Lookalikes::among(tools.iter().map(|tool| tool.name()));
-        let bytes = size_of::<Self>()
+        let bytes = OVERHEAD
+            + size_of::<Self>()
             + size_of::<Listed>()
             + tools.len() * (size_of::<Arc<IndexedTool>>() + size_of::<u32>())
             + index.heap_bytes()
@@ -84,15 +83,15 @@ impl Catalog {
             instructions: instructions.map(String::into_boxed_str),
             left_out,
             lookalikes,
-            weight: Weight::of(bytes, counter),
+            weight: budget.weigh(bytes),
         };
         Self { listed: Arc::new(listed), held_writes: Arc::default() }
     }
 
     /// The same listing, in which some names stay writes.
     pub(super) fn with_held_writes(&self, names: Vec<Box<str>>) -> Self {
-        let bytes = names.iter().map(|name| size_of::<Box<str>>() + name.len()).sum();
-        let weight = Weight::of(bytes, &self.listed.weight.counter);
+        let bytes: usize = names.iter().map(|name| size_of::<Box<str>>() + on_heap(name.len())).sum();
+        let weight = self.listed.weight.beside(OVERHEAD + bytes);
         let held_writes = HeldWrites { names: names.into(), _weight: Some(weight) };
         Self { listed: Arc::clone(&self.listed), held_writes: Arc::new(held_writes) }
     }
@@ -171,19 +170,6 @@ impl Catalog {
     /// All names, sorted; a name that is listed twice comes twice.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.listed.by_name.iter().map(|&index| self.listed.tools[index as usize].name())
-    }
-}
-
-impl Weight {
-    fn of(bytes: usize, counter: &Arc<AtomicUsize>) -> Self {
-        counter.fetch_add(bytes, Ordering::Relaxed);
-        Self { bytes, counter: Arc::clone(counter) }
-    }
-}
-
-impl Drop for Weight {
-    fn drop(&mut self) {
-        self.counter.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 

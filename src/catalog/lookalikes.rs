@@ -7,6 +7,7 @@
 //!
 //! Source: Unicode Technical Standard #39, section 4, "Confusable Detection".
 
+use crate::budget::on_heap;
 use std::collections::HashMap;
 use unicode_security::skeleton;
 
@@ -40,7 +41,7 @@ impl Lookalikes {
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.0.iter().map(|name| size_of::<Box<str>>() + name.len()).sum()
+        self.0.iter().map(|name| size_of::<Box<str>>() + on_heap(name.len())).sum()
     }
 }
 

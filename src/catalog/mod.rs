@@ -10,6 +10,7 @@
 //! Deliberately not here: ranking (`search`), and what may be called (`tools`).
 
 mod cache;
+mod digest;
 mod document;
 mod listing;
 mod lookalikes;

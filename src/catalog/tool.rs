@@ -1,24 +1,20 @@
 //! [`IndexedTool`]: one tool definition and everything that is known from it alone.
 
+use super::digest::ContentDigest;
 use super::document;
+use crate::budget::{Budget, Weight, on_heap};
 use crate::mcp::{ParamHeader, ParamHeaderFault, from_object, param_headers, present};
 use crate::search::{AnalyzedDocument, Ranker};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// SHA-256 of a definition's bytes, or of a listing's.
-pub(super) type ContentDigest = [u8; 32];
-
-pub(super) fn digest(bytes: &[u8]) -> ContentDigest {
-    Sha256::digest(bytes).into()
-}
+/// What a tool takes beside itself: its entry in the store, which is half empty after it has grown.
+const ENTRY: usize = 96;
 
 /// Globs of tools that count as writes whatever their annotations say.
 #[derive(Clone, Debug, Default)]
@@ -59,9 +55,7 @@ pub struct IndexedTool {
     /// The headers that a modern upstream wants, or why their annotations are invalid.
     param_headers: Result<Box<[ParamHeader]>, ParamHeaderFault>,
     analyzed: Arc<AnalyzedDocument>,
-    bytes: usize,
-    /// Where `bytes` are counted for as long as the tool lives.
-    counter: Arc<AtomicUsize>,
+    weight: Weight,
 }
 
 #[derive(Deserialize)]
@@ -149,7 +143,7 @@ impl IndexedTool {
         digest: ContentDigest,
         ranker: &Ranker,
         write_tools: &WriteTools,
-        counter: &Arc<AtomicUsize>,
+        budget: &Arc<Budget>,
     ) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (definition, annotations) = Definition::parse(bytes)?;
@@ -166,12 +160,17 @@ impl IndexedTool {
         });
         let param_headers =
             definition.input_schema.map_or(Ok(Vec::new()), param_headers).map(Vec::into_boxed_slice);
-        let bytes_held = size_of::<Self>()
-            + bytes.len()
-            + definition.name.len()
-            + description.len()
-            + analyzed.heap_bytes();
-        counter.fetch_add(bytes_held, Ordering::Relaxed);
+        /// The two counts before what is shared.
+        const COUNTS: usize = 2 * size_of::<usize>();
+        let headers = param_headers.as_deref().unwrap_or_default().iter();
+        let bytes_held = ENTRY
+            + on_heap(COUNTS + size_of::<Self>())
+            + on_heap(COUNTS + size_of::<AnalyzedDocument>())
+            + on_heap(bytes.len())
+            + on_heap(definition.name.len())
+            + on_heap(description.len())
+            + on_heap(analyzed.heap_bytes())
+            + headers.map(ParamHeader::heap_bytes).sum::<usize>();
         Some(Self {
             name: definition.name.as_ref().into(),
             description: description.into(),
@@ -180,8 +179,7 @@ impl IndexedTool {
             read_only,
             param_headers,
             analyzed,
-            bytes: bytes_held,
-            counter: Arc::clone(counter),
+            weight: budget.weigh(bytes_held),
             definition: text.into(),
         })
     }
@@ -228,19 +226,19 @@ impl IndexedTool {
         self.param_headers.as_ref().err()
     }
 
+    /// What it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.weight.bytes()
+    }
+
     pub(super) fn analyzed(&self) -> &Arc<AnalyzedDocument> {
         &self.analyzed
     }
 }
 
-impl Drop for IndexedTool {
-    fn drop(&mut self) {
-        self.counter.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::digest::digest;
     use super::*;
     use crate::search::RankerOptions;
 
@@ -252,7 +250,7 @@ mod tests {
             digest(definition.as_bytes()),
             &Ranker::new(RankerOptions::default(), None),
             &write_tools,
-            &Arc::default(),
+            &Budget::new(usize::MAX),
         )
     }
 
@@ -317,16 +315,16 @@ mod tests {
 
     #[test]
     fn bytes_are_counted_while_a_tool_lives() {
-        let counter = Arc::new(AtomicUsize::new(0));
+        let budget = Budget::new(usize::MAX);
         let tool = IndexedTool::new(
             br#"{"name":"a"}"#,
             [0; 32],
             &Ranker::new(RankerOptions::default(), None),
             &WriteTools::default(),
-            &counter,
+            &budget,
         );
-        assert!(counter.load(Ordering::Relaxed) > size_of::<IndexedTool>());
+        assert!(budget.counted() > size_of::<IndexedTool>());
         drop(tool);
-        assert_eq!(counter.load(Ordering::Relaxed), 0);
+        assert_eq!(budget.counted(), 0);
     }
 }

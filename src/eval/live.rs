@@ -1,6 +1,7 @@
 //! A catalogue as an upstream lists it now, with a token from the environment.
 
 use super::EvalError;
+use crate::budget::Budget;
 use crate::caller::{Caller, Salt};
 use crate::mcp::Instance;
 use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream};
@@ -31,6 +32,7 @@ pub(super) async fn list(url: &Url, token: Option<&str>) -> Result<Vec<Bytes>, E
         listing_bytes_max: 64 << 20,
         pages_max: 200,
         tools_max: 20_000,
+        budget: Budget::new(usize::MAX),
         callers_max: NonZeroUsize::MIN,
         ca_pem: None,
     });

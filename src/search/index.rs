@@ -122,6 +122,29 @@ impl Index {
         }
     }
 
+    /// The most that an index of these documents takes while it is made, in bytes, about. Different terms are counted by a
+    /// sample: terms are hashes, so one in 64 of them is as good as any.
+    pub(super) fn bytes_ahead(documents: &[Arc<AnalyzedDocument>], dimensions: usize) -> usize {
+        const SAMPLE: u64 = 64;
+        /// Of fewer, each may be another one.
+        const FEW: usize = 4096;
+        /// A document, an impact, and the term's number until they are known.
+        const POSTING: usize = 12;
+        /// A place in a table that is half empty and twice there while it grows, a start, a count, an `idf`.
+        const TERM: usize = 17 * 3 + 16;
+        let mut postings = 0;
+        let mut sample: Vec<u64> = Vec::new();
+        for document in documents {
+            postings += document.terms.len();
+            sample.extend(document.terms.iter().map(|term| term.term).filter(|term| term % SAMPLE == 0));
+        }
+        sample.sort_unstable();
+        sample.dedup();
+        let terms = if postings <= FEW { postings } else { sample.len() * SAMPLE as usize };
+        let document = dimensions + 3 * size_of::<(u64, u32)>() + 2 * size_of::<f32>();
+        postings * POSTING + terms * TERM + documents.len() * document
+    }
+
     /// How many documents it has.
     pub fn len(&self) -> usize {
         self.len

@@ -103,6 +103,15 @@ impl Ranker {
         Index::new(&self.options, documents, dimensions)
     }
 
+    /// The most that [`Self::index`] takes while it works, in bytes, about.
+    ///
+    /// # Cost
+    /// A glance at each term.
+    pub fn index_bytes(&self, documents: &[Arc<AnalyzedDocument>]) -> usize {
+        let dimensions = self.embedder.as_ref().map_or(0, |embedder| embedder.dimensions());
+        Index::bytes_ahead(documents, dimensions)
+    }
+
     /// The best `limit` documents for `query`, best first; empty when nothing fits.
     ///
     /// # Cost

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
+use toolsearch_proxy::budget::Budget;
 use toolsearch_proxy::caller::{Caller, Salt};
 use toolsearch_proxy::catalog::{
     CatalogCache, CatalogCacheOptions, CatalogStore, CatalogStoreOptions, WriteTools,
@@ -111,7 +112,7 @@ async fn schedule(seed: u64) {
         ranker: Arc::new(Ranker::new(RankerOptions::default(), None)),
         write_tools: WriteTools::default(),
         trust_hint_changes: false,
-        bytes_max: 1 << 20,
+        budget: Budget::new(1 << 20),
     }));
     let options = CatalogCacheOptions {
         ttl: FRESH,

@@ -1,6 +1,10 @@
 //! Reads the body of an answer: one JSON message or a stream of events, within limits.
+//!
+//! A body that somebody reads within a budget has its place there before it is read, and keeps it until the last piece of it
+//! is dropped.
 
 use super::error::UpstreamError;
+use crate::budget::{Place, Reader};
 use crate::mcp::{SseDecoder, SsePosition};
 use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
@@ -15,6 +19,19 @@ pub(super) struct Messages {
     bytes_read: usize,
     events_read: usize,
     form: Form,
+    place: Option<Place>,
+}
+
+/// A message with its place in the budget.
+struct Placed {
+    message: Bytes,
+    _place: Place,
+}
+
+impl AsRef<[u8]> for Placed {
+    fn as_ref(&self) -> &[u8] {
+        &self.message
+    }
 }
 
 enum Form {
@@ -31,9 +48,14 @@ enum Form {
 impl Messages {
     /// # Errors
     /// When the body is compressed, which was not asked for: a small body could be made to grow without end.
-    pub(super) fn new(response: reqwest::Response, bytes_max: usize) -> Result<Self, UpstreamError> {
+    pub(super) fn new(
+        response: reqwest::Response,
+        bytes_max: usize,
+        reader: Option<&Reader>,
+    ) -> Result<Self, UpstreamError> {
         refuse_unreadable(&response, bytes_max)?;
-        Ok(Self { response, bytes_max, bytes_read: 0, events_read: 0, form: Form::Unknown })
+        let place = reader.map(Reader::place);
+        Ok(Self { response, bytes_max, bytes_read: 0, events_read: 0, form: Form::Unknown, place })
     }
 
     /// Goes on with another response that holds the rest of the same stream. The limits hold for all of it together.
@@ -68,14 +90,19 @@ impl Messages {
                     if self.events_read > EVENTS_MAX {
                         return Err(UpstreamError::Invalid("its stream has more than 100,000 events"));
                     }
-                    return Ok(Some(event));
+                    return Ok(Some(self.placed(event)));
                 }
             }
             if matches!(self.form, Form::Done) {
                 return Ok(None);
             }
             match self.response.chunk().await.map_err(|_| UpstreamError::Cut)? {
-                Some(chunk) => self.take(chunk)?,
+                Some(chunk) => {
+                    if let Some(place) = &mut self.place {
+                        place.grow(chunk.len()).await;
+                    }
+                    self.take(chunk)?;
+                }
                 // Where a stream got to is still asked for.
                 None if self.is_stream() => return Ok(None),
                 None => return Ok(self.end()),
@@ -126,8 +153,19 @@ impl Messages {
 
     fn end(&mut self) -> Option<Bytes> {
         match std::mem::replace(&mut self.form, Form::Done) {
-            Form::Json(body) => Some(body.freeze()),
+            Form::Json(body) => Some(self.placed(body.freeze())),
             _ => None,
+        }
+    }
+
+    /// A message, which takes its place with it.
+    fn placed(&mut self, message: Bytes) -> Bytes {
+        match &mut self.place {
+            Some(place) => {
+                let place = place.split(message.len());
+                Bytes::from_owner(Placed { message, _place: place })
+            }
+            None => message,
         }
     }
 }

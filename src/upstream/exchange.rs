@@ -7,6 +7,7 @@ use super::error::{Challenge, FailureStage, RpcFailure, UpstreamError};
 use super::pool::Pool;
 use super::resume::Resumptions;
 use super::{Listening, wire};
+use crate::budget::Reader;
 use crate::caller::Caller;
 use crate::mcp::{self, Answer, Era, Message, ProtocolVersion, code, names};
 use bytes::Bytes;
@@ -43,6 +44,8 @@ pub(super) struct Request<'a> {
     pub(super) bytes_max: usize,
     /// Who hears what is told before the answer.
     pub(super) listening: Option<Listening<'a>>,
+    /// Whose room the answer takes while it is read and for as long as it is needed.
+    pub(super) reader: Option<&'a Reader>,
 }
 
 /// What came back for a request that was answered.
@@ -95,7 +98,7 @@ impl Wire {
         let session = response.headers().get(names::SESSION_ID).cloned();
         let failed = !status.is_success();
         let bytes_max = if failed { ERROR_BYTES_MAX.min(request.bytes_max) } else { request.bytes_max };
-        let answer = match Messages::new(response, bytes_max) {
+        let answer = match Messages::new(response, bytes_max, request.reader) {
             Ok(messages) => self.answer(caller, &request, messages, &id, status).await,
             Err(_) if failed => Err(UpstreamError::Unclear(status.as_u16())),
             Err(error) => Err(error),

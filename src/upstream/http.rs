@@ -8,6 +8,7 @@ use super::metadata::Metadata;
 use super::pool::Pool;
 use super::session::{Session, Sessions};
 use super::{Listing, ToolCall, Upstream, wire};
+use crate::budget::{Budget, Reader};
 use crate::caller::Caller;
 use crate::mcp::{
     Era, Instance, ParamValueFault, ProtocolVersion, ResultType, TraceContext, encode_header_text,
@@ -26,7 +27,7 @@ use tokio::time::Instant;
 use url::Url;
 
 /// How to reach the upstream, and what it may cost.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct HttpUpstreamOptions {
     /// The upstream's MCP endpoint.
     pub url: Url,
@@ -44,6 +45,8 @@ pub struct HttpUpstreamOptions {
     pub pages_max: usize,
     /// Most tools in a listing.
     pub tools_max: usize,
+    /// In which listings are read.
+    pub budget: Arc<Budget>,
     /// Most callers whose legacy sessions are kept.
     pub callers_max: NonZeroUsize,
     /// The name of this process, sent with each request.
@@ -88,17 +91,18 @@ impl HttpUpstream {
 
     async fn list(&self, caller: &Caller) -> Result<Listing, UpstreamError> {
         let deadline = Instant::now() + self.options.list_timeout;
+        let reader = self.options.budget.reader();
         if self.era.get() == Some(Era::Legacy) {
-            let listed = self.list_legacy(caller, deadline).await;
+            let listed = self.list_legacy(caller, &reader, deadline).await;
             match &listed {
                 Err(error) if error.is_unlike_its_era() => self.era.doubt(Era::Legacy),
                 _ => return listed,
             }
         }
-        if let Verdict::Modern { instructions } = self.probe(caller, deadline).await? {
-            return self.walk(caller, None, instructions, deadline).await;
+        if let Verdict::Modern { instructions } = self.probe(caller, Some(&reader), deadline).await? {
+            return self.walk(caller, None, instructions, &reader, deadline).await;
         }
-        let listed = self.list_legacy(caller, deadline).await;
+        let listed = self.list_legacy(caller, &reader, deadline).await;
         if listed.is_ok() {
             self.era.is_legacy();
         }
@@ -107,11 +111,17 @@ impl HttpUpstream {
 
     /// Lists in the caller's session, and once more in a new one when the upstream has forgotten it: a listing
     /// changes nothing, so it may be repeated.
-    async fn list_legacy(&self, caller: &Caller, deadline: Instant) -> Result<Listing, UpstreamError> {
+    async fn list_legacy(
+        &self,
+        caller: &Caller,
+        reader: &Reader,
+        deadline: Instant,
+    ) -> Result<Listing, UpstreamError> {
         for is_last in [false, true] {
             let session = self.sessions.get(&self.wire, caller, self.left(deadline)?).await?;
             let _closed_after = Sessions::until_dropped(&self.wire, caller, &session);
-            let listed = self.walk(caller, Some(&session), session.instructions.clone(), deadline).await;
+            let instructions = session.instructions.as_deref().map(str::to_owned);
+            let listed = self.walk(caller, Some(&session), instructions, reader, deadline).await;
             if listed.is_err() {
                 self.sessions.forget(caller, &session);
             }
@@ -126,9 +136,16 @@ impl HttpUpstream {
     }
 
     /// Asks for the era, with the caller's own credentials.
-    async fn probe(&self, caller: &Caller, deadline: Instant) -> Result<Verdict, UpstreamError> {
+    async fn probe(
+        &self,
+        caller: &Caller,
+        reader: Option<&Reader>,
+        deadline: Instant,
+    ) -> Result<Verdict, UpstreamError> {
         let params = modern_params("");
-        let reply = self.wire.send(caller, self.request("server/discover", &params, deadline)?).await;
+        let mut request = self.request("server/discover", &params, deadline)?;
+        request.reader = reader;
+        let reply = self.wire.send(caller, request).await;
         let facts = reply.and_then(|reply| {
             from_object(&reply.result)
                 .map_err(|_| UpstreamError::Invalid("its server/discover result can't be read"))
@@ -149,11 +166,12 @@ impl HttpUpstream {
         caller: &Caller,
         session: Option<&Arc<Session>>,
         instructions: Option<String>,
+        reader: &Reader,
         deadline: Instant,
     ) -> Result<Listing, UpstreamError> {
-        let mut walked = self.pages(caller, session, instructions.clone(), deadline).await;
+        let mut walked = self.pages(caller, session, instructions.clone(), reader, deadline).await;
         if let Err(Walk::StaleCursor(_)) = walked {
-            walked = self.pages(caller, session, instructions, deadline).await;
+            walked = self.pages(caller, session, instructions, reader, deadline).await;
         }
         walked.map_err(|walk| match walk {
             Walk::StaleCursor(error) | Walk::Failed(error) => error,
@@ -166,6 +184,7 @@ impl HttpUpstream {
         caller: &Caller,
         session: Option<&Arc<Session>>,
         instructions: Option<String>,
+        reader: &Reader,
         deadline: Instant,
     ) -> Result<Listing, Walk> {
         let era = if session.is_some() { Era::Legacy } else { Era::Modern };
@@ -174,7 +193,8 @@ impl HttpUpstream {
         let mut cursor: Option<String> = None;
         let mut bytes_left = self.options.listing_bytes_max;
         for _ in 0..self.options.pages_max {
-            let reply = self.page(caller, session, cursor.as_deref(), bytes_left, deadline).await;
+            let page = Asked { session, cursor: cursor.as_deref(), bytes_max: bytes_left };
+            let reply = self.page(caller, page, reader, deadline).await;
             let reply = reply.map_err(|error| match &error {
                 UpstreamError::Rpc(failure) if cursor.is_some() && failure.is_invalid_params() => {
                     Walk::StaleCursor(error)
@@ -205,9 +225,8 @@ impl HttpUpstream {
     async fn page(
         &self,
         caller: &Caller,
-        session: Option<&Arc<Session>>,
-        cursor: Option<&str>,
-        bytes_max: usize,
+        Asked { session, cursor, bytes_max }: Asked<'_>,
+        reader: &Reader,
         deadline: Instant,
     ) -> Result<Reply, UpstreamError> {
         let cursor = cursor.map(|cursor| {
@@ -221,6 +240,7 @@ impl HttpUpstream {
         };
         let mut request = self.request("tools/list", &params, deadline)?;
         request.bytes_max = bytes_max;
+        request.reader = Some(reader);
         if let Some(session) = session {
             request.version = session.version;
             request.session = session.id.as_ref();
@@ -246,7 +266,7 @@ impl HttpUpstream {
                 result => result,
             },
             None => {
-                let verdict = self.probe(caller, deadline).await.map_err(UpstreamError::before_call)?;
+                let verdict = self.probe(caller, None, deadline).await.map_err(UpstreamError::before_call)?;
                 self.call_in(verdict.era(), caller, call, deadline).await
             }
         }?;
@@ -283,7 +303,7 @@ impl HttpUpstream {
         call: &ToolCall<'_>,
         deadline: Instant,
     ) -> Result<Bytes, UpstreamError> {
-        match self.probe(caller, deadline).await {
+        match self.probe(caller, None, deadline).await {
             Ok(verdict) if verdict.era() == era => Err(refusal),
             Ok(verdict) if refusal.may_be_of_another_era() => {
                 match self.call_in(verdict.era(), caller, call, deadline).await {
@@ -369,6 +389,7 @@ impl HttpUpstream {
             timeout: self.left(deadline)?,
             bytes_max: self.options.response_bytes_max,
             listening: None,
+            reader: None,
         })
     }
 
@@ -376,6 +397,13 @@ impl HttpUpstream {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(UpstreamError::TimedOut(self.options.list_timeout)) } else { Ok(left) }
     }
+}
+
+/// A page of a listing that is asked for.
+struct Asked<'a> {
+    session: Option<&'a Arc<Session>>,
+    cursor: Option<&'a str>,
+    bytes_max: usize,
 }
 
 /// Why a listing was not walked to its end.
