@@ -19,6 +19,10 @@ use report::Report;
 use std::path::Path;
 use std::process::ExitCode;
 
+/// As in the program that is measured; peers have the same.
+#[global_allocator]
+static ALLOCATOR: toolsearch_proxy::host::Allocator = toolsearch_proxy::host::ALLOCATOR;
+
 const USAGE: &str = "usage: bench [--quick] [PART…]
   PART     rank, list, start, search, call, memory; all of them without a name. Or: replicas
   --quick  fewer runs and smaller loads, to see that it works: no verdict";
