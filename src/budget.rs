@@ -7,10 +7,10 @@
 //! - what is being **read**: bodies of listings, each with a [`Place`] from its first byte until nothing of it is needed;
 //! - what is **unknown**: what the process takes beyond both, and beyond what it took when it started, by the operating
 //!   system's word. A count is never all (allocators round and leave gaps, buffers and remembered words are nobody's), so
-//!   it is measured. It counts for half of the bound at most: other work must not leave a cache of nothing.
+//!   it is measured. It counts for three quarters of the bound at most: other work must not leave a cache of nothing.
 //!
-//! When all of it is over the bound, freed memory is given back to the operating system, and whoever keeps catalogues is
-//! told to drop some. Reading has a bound of its own, a
+//! When what is unknown grows, freed memory is given back to the operating system; when all of it is over the bound, whoever
+//! keeps catalogues is told to drop some. Reading has a bound of its own, a
 //! quarter: who wants more waits. One [`Reader`], the leader, may go beyond, so that readers who each hold a part of a
 //! listing never wait for one another.
 //!
@@ -24,14 +24,20 @@ use tokio::sync::Notify;
 /// What part of the bound bodies may take while they are read.
 const READING_SHARE: usize = 4;
 
-/// What part of the bound memory may take that nobody counts.
-const UNKNOWN_SHARE: usize = 2;
+/// What part of the bound is left for what is counted, whatever else the process takes.
+const COUNTED_SHARE: usize = 4;
 
-/// By what part of the bound what is unknown must have grown for it to be worth while to give freed memory back.
+/// What part of the bound is left free in a process that is looked at, for what comes between two looks.
+const FREE_SHARE: usize = 16;
+
+/// By what part of the bound, and at least by how many bytes, what is unknown must have grown for it to be worth while to
+/// give freed memory back.
 const FREED_SHARE: usize = 32;
+const FREED_BYTES_MIN: usize = 1 << 20;
 
 type Resident = Box<dyn Fn() -> Option<usize> + Send + Sync>;
 type Act = Box<dyn Fn() + Send + Sync>;
+type GiveWay = Box<dyn Fn(usize) + Send + Sync>;
 
 /// One bound for all.
 pub struct Budget {
@@ -44,7 +50,7 @@ pub struct Budget {
     /// Told when there may be room to read.
     left: Notify,
     process: OnceLock<Process>,
-    give_way: OnceLock<Act>,
+    give_way: OnceLock<GiveWay>,
 }
 
 /// Those who read.
@@ -113,8 +119,9 @@ impl Budget {
         }
     }
 
-    /// Calls this whenever there is too much. It may be called from anywhere, and must not wait.
-    pub fn when_over(&self, give_way: impl Fn() + Send + Sync + 'static) {
+    /// Calls this whenever there would be too much with so many bytes more. It may be called from anywhere, and must not
+    /// wait.
+    pub fn when_over(&self, give_way: impl Fn(usize) + Send + Sync + 'static) {
         let _is_set_already = self.give_way.set(Box::new(give_way));
     }
 
@@ -130,8 +137,10 @@ impl Budget {
 
     /// Whether there would be too much with so many bytes more, as far as it was looked at.
     pub fn is_over_with(&self, bytes: usize) -> bool {
-        let unknown = self.unknown.load(Ordering::Relaxed).min(self.bytes_max / UNKNOWN_SHARE);
-        self.counted().saturating_add(unknown).saturating_add(bytes) > self.bytes_max
+        let free = self.process.get().map_or(0, |_| self.bytes_max / FREE_SHARE);
+        let unknown =
+            self.unknown.load(Ordering::Relaxed).min(self.bytes_max - self.bytes_max / COUNTED_SHARE);
+        self.counted().saturating_add(unknown + free).saturating_add(bytes) > self.bytes_max
     }
 
     /// Counts bytes for as long as the weight lives.
@@ -148,21 +157,27 @@ impl Budget {
         Reader(Arc::new(Numbered { budget: Arc::clone(self), number }))
     }
 
-    /// Looks at the process. If there is too much, freed memory is given back, and catalogues give way.
+    /// Looks at the process. Freed memory is given back where that is worth while, and if there is too much all the same,
+    /// catalogues give way.
     ///
     /// # Cost
     /// Some microseconds, for a look at `/proc`; more when there is too much.
     pub fn relieve(&self) {
+        self.relieve_for(0);
+    }
+
+    /// The same before so many bytes are taken.
+    pub fn relieve_for(&self, bytes: usize) {
         let unknown = self.look();
         let settled = self.settled.fetch_min(unknown, Ordering::Relaxed);
-        if self.is_over_with(0) && unknown > settled.saturating_add(self.bytes_max / FREED_SHARE) {
+        if unknown - settled.min(unknown) > (self.bytes_max / FREED_SHARE).max(FREED_BYTES_MIN) {
             self.give_back();
             self.settled.store(self.look(), Ordering::Relaxed);
         }
-        if self.is_over_with(0)
+        if self.is_over_with(bytes)
             && let Some(give_way) = self.give_way.get()
         {
-            give_way();
+            give_way(bytes);
         }
     }
 
@@ -345,45 +360,55 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_counts_is_measured_up_to_half_of_the_bound() {
+    fn what_nobody_counts_is_measured_up_to_three_quarters_of_the_bound() {
         let resident = Arc::new(AtomicUsize::new(1_000));
         let budget = Budget::new(100);
         let seen = Arc::clone(&resident);
         budget.watch(move || Some(seen.load(Ordering::Relaxed)), || {});
-        let _weight = budget.weigh(30);
+        let weight = budget.weigh(30);
         resident.store(1_050, Ordering::Relaxed);
         budget.relieve();
-        // 50 more than at the start, 30 of them known.
-        assert!(!budget.is_over_with(50) && budget.is_over_with(51));
+        // 50 more than at the start, 30 of them known; 6 are left free.
+        assert!(!budget.is_over_with(44) && budget.is_over_with(45));
         resident.store(9_000, Ordering::Relaxed);
         budget.relieve();
-        assert!(!budget.is_over_with(20) && budget.is_over_with(21));
+        assert!(budget.is_over_with(0));
+        drop(weight);
+        assert!(!budget.is_over_with(19) && budget.is_over_with(20));
         resident.store(900, Ordering::Relaxed);
         budget.relieve();
-        assert!(!budget.is_over_with(70) && budget.is_over_with(71));
+        assert!(!budget.is_over_with(94) && budget.is_over_with(95));
     }
 
     #[test]
-    fn freed_memory_is_given_back_before_anything_gives_way() {
+    fn freed_memory_is_given_back_when_enough_came_together_and_before_anything_gives_way() {
+        const MIB: usize = 1 << 20;
         let resident = Arc::new(AtomicUsize::new(0));
-        let budget = Budget::new(100);
+        let budget = Budget::new(64 * MIB);
         let (seen, freed) = (Arc::clone(&resident), Arc::clone(&resident));
-        budget.watch(move || Some(seen.load(Ordering::Relaxed)), move || freed.store(60, Ordering::Relaxed));
-        budget.when_over(|| panic!("there was room"));
-        let _weight = budget.weigh(60);
-        resident.store(100, Ordering::Relaxed);
-        budget.relieve();
-        assert_eq!(resident.load(Ordering::Relaxed), 100, "it was not over");
-        resident.store(101, Ordering::Relaxed);
-        budget.relieve();
-        assert!(!budget.is_over_with(40) && budget.is_over_with(41));
+        budget.watch(
+            move || Some(seen.load(Ordering::Relaxed)),
+            move || freed.store(50 * MIB, Ordering::Relaxed),
+        );
+        budget.when_over(|_| panic!("there was room"));
+        let _weight = budget.weigh(50 * MIB);
+        let is_given_back_at = |bytes| {
+            resident.store(bytes, Ordering::Relaxed);
+            budget.relieve();
+            resident.load(Ordering::Relaxed) != bytes
+        };
+        assert!(!is_given_back_at(52 * MIB));
+        assert!(is_given_back_at(52 * MIB + 1));
+        assert!(is_given_back_at(70 * MIB));
+        // A sixteenth is left free.
+        assert!(!budget.is_over_with(10 * MIB) && budget.is_over_with(10 * MIB + 1));
     }
 
     #[test]
     fn whoever_keeps_is_told_only_when_there_is_too_much() {
         let (budget, told) = (Budget::new(100), Arc::new(AtomicUsize::new(0)));
         let count = Arc::clone(&told);
-        budget.when_over(move || {
+        budget.when_over(move |_| {
             count.fetch_add(1, Ordering::Relaxed);
         });
         let _at_the_bound = budget.weigh(100);

@@ -291,7 +291,13 @@ impl CatalogCache {
         let is_large = store.is_large(&listing, self.interning_max as usize);
         let places = if is_large { self.interning_max } else { 1 };
         let _places = self.interning.acquire_many(places).await;
-        let interned = tokio::task::spawn_blocking(move || store.intern(&listing, before)).await;
+        let interned = tokio::task::spawn_blocking(move || {
+            let interned = store.intern(&listing, before);
+            drop(listing);
+            store.relieve();
+            interned
+        });
+        let interned = interned.await;
         let interned =
             interned.map_err(|_| UpstreamError::Invalid("its tool listing could not be indexed"))?;
         let (digest, catalog) = interned.map_err(|TooHeavy| {

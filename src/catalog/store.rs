@@ -127,12 +127,17 @@ impl CatalogStore {
         Some(Arc::clone(&used.catalog))
     }
 
+    /// Looks whether the budget is over its bound.
+    pub(super) fn relieve(&self) {
+        self.options.budget.relieve();
+    }
+
     /// Drops catalogues from now on whenever the budget is over its bound.
     pub(super) fn give_way(self: &Arc<Self>) {
         let this = Arc::downgrade(self);
-        self.options.budget.when_over(move || {
+        self.options.budget.when_over(move |bytes| {
             if let Some(store) = this.upgrade() {
-                store.make_room(0, None);
+                store.make_room(bytes, None);
             }
         });
     }
@@ -215,7 +220,8 @@ impl CatalogStore {
 
     fn build(&self, listing: &Listing, digests: &[ContentDigest]) -> Result<Catalog, TooHeavy> {
         self.options.budget.relieve();
-        let mut room = Room { store: self, bytes: listing.instructions.as_ref().map_or(0, String::len) };
+        let bytes = listing.instructions.as_ref().map_or(0, String::len);
+        let mut room = Room { store: self, bytes, unseen: 0 };
         let mut tools = Vec::with_capacity(listing.tools.len());
         for (definition, digest) in listing.tools.iter().zip(digests) {
             let Some(tool) = self.tool(definition, digest) else {
@@ -309,20 +315,35 @@ impl CatalogStore {
 struct Room<'a> {
     store: &'a CatalogStore,
     bytes: usize,
+    /// Those that were made since the process was looked at.
+    unseen: usize,
 }
 
 impl Room<'_> {
     /// Counts what was made, for which catalogues that are not used any more give way.
     fn take(&mut self, bytes: usize) -> Result<(), TooHeavy> {
+        /// After so much, a look costs nothing.
+        const LOOK: usize = 1 << 20;
         self.bytes += bytes;
-        self.make(0)
+        self.unseen += bytes;
+        if self.unseen > LOOK {
+            return self.make(0);
+        }
+        self.fits(0)?;
+        self.store.make_room(0, None);
+        Ok(())
+    }
+
+    fn fits(&self, bytes: usize) -> Result<(), TooHeavy> {
+        let fits = self.bytes.saturating_add(bytes) <= self.store.bytes_max().max(LISTING_BYTES_MIN);
+        fits.then_some(()).ok_or(TooHeavy)
     }
 
     /// Makes room for what will be made.
-    fn make(&self, bytes: usize) -> Result<(), TooHeavy> {
-        if self.bytes.saturating_add(bytes) > self.store.bytes_max().max(LISTING_BYTES_MIN) {
-            return Err(TooHeavy);
-        }
+    fn make(&mut self, bytes: usize) -> Result<(), TooHeavy> {
+        self.fits(bytes)?;
+        self.unseen = 0;
+        self.store.options.budget.relieve_for(bytes);
         self.store.make_room(bytes, None);
         Ok(())
     }

@@ -199,7 +199,8 @@ struct CatalogArgs {
     /// write in it stays one
     #[arg(long, value_name = "TIME", default_value = "1h", env = "TOOLSEARCH_CATALOG_IDLE")]
     catalog_idle: Setting<Seconds>,
-    /// Memory for tools and their indexes; the least recently used listings go first
+    /// Memory for tools and their indexes, listings that are being read, and what the process takes beside those; the
+    /// least recently used listings go first
     #[arg(long, value_name = "BYTES", default_value = "256MiB", env = "TOOLSEARCH_CATALOG_CACHE_BYTES")]
     catalog_cache_bytes: Setting<ByteSize>,
     /// Memory for the input schemas of tools that are called, made ready to check arguments, by estimate; the least

@@ -114,7 +114,7 @@ pub(super) const CATALOGS: Definition =
 pub(super) const CATALOG_BYTES: Definition = gauge(
     "toolsearch_catalog_bytes",
     &[],
-    "Bytes held by tools and listings, bounded by --catalog-cache-bytes.",
+    "Bytes held by tools and listings, and by listings that are being read, bounded by --catalog-cache-bytes.",
 );
 pub(super) const CATALOG_BYTES_MAX: Definition =
     gauge("toolsearch_catalog_limit_bytes", &[], "The bound: --catalog-cache-bytes.");
