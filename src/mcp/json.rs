@@ -6,6 +6,7 @@
 //!
 //! The scan is iterative: depth costs heap, never stack.
 
+use memchr::memchr2;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -66,8 +67,36 @@ pub fn json_in_string(value: &RawValue, limits: JsonLimits) -> Result<Cow<'_, Ra
 
 /// An object with its keys, or an array.
 enum Container<'a> {
-    Object { keys: HashSet<Cow<'a, str>>, key_next: bool },
+    Object { keys: Keys<'a>, key_next: bool },
     Array,
+}
+
+/// The keys of one object. Most have a few, which are compared faster than they are hashed.
+#[derive(Default)]
+struct Keys<'a> {
+    few: Vec<Cow<'a, str>>,
+    /// All of them, once they are more than a few.
+    many: HashSet<Cow<'a, str>>,
+}
+
+/// Most keys that are compared one by one.
+const FEW: usize = 12;
+
+impl<'a> Keys<'a> {
+    /// Whether the key is a new one.
+    fn insert(&mut self, key: Cow<'a, str>) -> bool {
+        if self.many.is_empty() && self.few.len() < FEW {
+            let is_new = !self.few.contains(&key);
+            self.few.push(key);
+            return is_new;
+        }
+        self.many.extend(self.few.drain(..));
+        self.many.insert(key)
+    }
+
+    fn len(&self) -> usize {
+        self.few.len() + self.many.len()
+    }
 }
 
 /// The scanner over text whose grammar is already known to be right.
@@ -82,7 +111,7 @@ impl<'a> Scan<'a> {
         let mut at = 0;
         while at < bytes.len() {
             match bytes[at] {
-                b'{' => self.enter(Container::Object { keys: HashSet::new(), key_next: true })?,
+                b'{' => self.enter(Container::Object { keys: Keys::default(), key_next: true })?,
                 b'[' => self.enter(Container::Array)?,
                 b'}' | b']' => {
                     self.open.pop();
@@ -140,11 +169,10 @@ impl<'a> Scan<'a> {
 /// The index behind the closing quote of the string that opens at `start`. JSON and HTTP quote and escape alike.
 pub(super) fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
+    while let Some(further) = bytes.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        match bytes[at + further] {
+            b'"' => return at + further + 1,
+            _ => at += further + 2,
         }
     }
     bytes.len()
@@ -196,6 +224,19 @@ mod tests {
             r#"{"a":{"k":1},"b":{"k":1,"k":2}}"#,
         ] {
             assert_eq!(fault(text), Some(JsonFault::DuplicateKey), "{text}");
+        }
+        for count in [FEW - 1, FEW, FEW + 1, 2 * FEW] {
+            let limits = JsonLimits { keys_max: 100, ..LIMITS };
+            let keys: Vec<String> = (0..count).map(|i| format!("\"{i}\":0")).collect();
+            assert!(check(format!("{{{}}}", keys.join(",")).as_bytes(), limits).is_ok(), "{count}");
+            for again in [0, count - 1] {
+                let text = format!("{{{},\"{again}\":0}}", keys.join(","));
+                assert_eq!(
+                    check(text.as_bytes(), limits).err(),
+                    Some(JsonFault::DuplicateKey),
+                    "{count} {again}"
+                );
+            }
         }
         for text in
             [r#"{"a":"a","b":"a"}"#, r#"[{"a":1},{"a":2}]"#, r#"{"a":{"a":{"a":1}}}"#, r#"{"a":["a","a"]}"#]

@@ -3,7 +3,7 @@
 //! Ids, params and results are borrowed as raw bytes: a caller's id comes back as it was sent, whatever its
 //! spelling, and a result is never taken apart.
 
-use super::object::from_object;
+use super::object::{Object, from_object};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -68,6 +68,14 @@ impl<'a> Message<'a> {
         from_object(value.get().as_bytes()).map_err(|_| {
             RpcError::new(code::INVALID_REQUEST, "the body is not a JSON-RPC 2.0 message: send one object")
         })
+    }
+
+    /// Reads one message from a text of which nothing is known, in one pass.
+    ///
+    /// # Errors
+    /// When it is not one JSON object, or repeats a member of a message.
+    pub fn from_text(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str::<Object<Self>>(text).map(|object| object.0)
     }
 
     /// The id, when it is a string or an integer.

@@ -18,6 +18,7 @@ mod param_headers;
 mod payload;
 mod result;
 mod sse;
+mod top_level;
 mod version;
 
 pub use challenge::{resource_metadata, with_resource_metadata};

@@ -1,7 +1,7 @@
 //! The one member of a result that decides what may be done with it.
 
-use super::jsonrpc::present;
 use super::object::from_object;
+use super::top_level::TopLevel;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -23,34 +23,64 @@ pub enum ResultType {
 }
 
 impl ResultType {
-    /// Reads it from a raw result.
+    /// Finds it in a raw result, which was read as JSON when it came.
+    ///
+    /// # Cost
+    /// One look at each byte, and less at those of long strings.
     pub fn of(result: &[u8]) -> Self {
-        #[derive(Deserialize)]
-        struct Typed<'a> {
-            #[serde(borrow, default, rename = "resultType")]
-            result_type: Option<Cow<'a, str>>,
-        }
-        match from_object::<Typed<'_>>(result).as_ref().map(|typed| typed.result_type.as_deref()) {
-            Ok(None) => Self::Absent,
-            Ok(Some("complete")) => Self::Complete,
-            Ok(Some("input_required")) => Self::InputRequired,
-            Ok(Some(_)) | Err(_) => Self::Unknown,
+        let place = match type_member(result) {
+            TypeMember::Absent => return Self::Absent,
+            TypeMember::Unclear => return Self::Unknown,
+            TypeMember::At(place) => place,
+        };
+        match &result[place] {
+            b"null" => Self::Absent,
+            b"\"complete\"" => Self::Complete,
+            b"\"input_required\"" => Self::InputRequired,
+            other => match unescaped(other).as_deref() {
+                Some("complete") => Self::Complete,
+                Some("input_required") => Self::InputRequired,
+                _ => Self::Unknown,
+            },
         }
     }
 }
 
 /// Where a result that says nothing of its type says so with `null`: the place of that word in the result.
 pub fn null_type(result: &[u8]) -> Option<Range<usize>> {
-    #[derive(Deserialize)]
-    struct Typed<'a> {
-        #[serde(borrow, default, deserialize_with = "present", rename = "resultType")]
-        result_type: Option<&'a RawValue>,
+    match type_member(result) {
+        TypeMember::At(place) if &result[place.clone()] == b"null" => Some(place),
+        _ => None,
     }
-    let typed: Typed<'_> = from_object(result).ok()?;
-    let null = typed.result_type.filter(|value| value.get() == "null")?;
-    // The value is borrowed from the result, so its place there is a subtraction.
-    let start = null.get().as_ptr().addr() - result.as_ptr().addr();
-    Some(start..start + null.get().len())
+}
+
+/// A result's own word for its type.
+enum TypeMember {
+    Absent,
+    /// The place of its value.
+    At(Range<usize>),
+    /// There are several, or the result is no object.
+    Unclear,
+}
+
+fn type_member(result: &[u8]) -> TypeMember {
+    let Some(members) = TopLevel::of(result) else { return TypeMember::Unclear };
+    let is_type =
+        |name: &[u8]| name == b"\"resultType\"" || unescaped(name).is_some_and(|name| name == "resultType");
+    let mut places = members.filter(|(name, _)| is_type(name)).map(|(_, place)| place);
+    match (places.next(), places.next()) {
+        (None, _) => TypeMember::Absent,
+        (Some(place), None) => TypeMember::At(place),
+        (Some(_), Some(_)) => TypeMember::Unclear,
+    }
+}
+
+/// The text of a string that is spelled with escapes.
+fn unescaped(token: &[u8]) -> Option<String> {
+    if !token.contains(&b'\\') {
+        return None;
+    }
+    serde_json::from_slice(token).ok()
 }
 
 /// Whether a client can be asked for a result's `inputRequests`.
@@ -131,6 +161,7 @@ fn is_declared(declared: &Value, capability: &str, part: Option<&str>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn m35_what_the_client_did_not_declare_is_named() {
@@ -195,6 +226,40 @@ mod tests {
             ("", ResultType::Unknown),
         ] {
             assert_eq!(ResultType::of(result.as_bytes()), expected, "{result}");
+        }
+    }
+
+    /// The same by a JSON reader, which looks at every byte.
+    fn read(result: &str) -> ResultType {
+        #[derive(Deserialize)]
+        struct Typed<'a> {
+            #[serde(borrow, default, rename = "resultType")]
+            result_type: Option<Cow<'a, str>>,
+        }
+        match from_object::<Typed<'_>>(result.as_bytes()).map(|typed| typed.result_type) {
+            Ok(None) => ResultType::Absent,
+            Ok(Some(text)) if text == "complete" => ResultType::Complete,
+            Ok(Some(text)) if text == "input_required" => ResultType::InputRequired,
+            Ok(Some(_)) | Err(_) => ResultType::Unknown,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn c8_a_type_is_found_as_a_json_reader_finds_it(members in proptest::collection::vec(
+            (
+                prop_oneof![Just(r"resultType"), Just(r"result\u0054ype"), Just("result"), Just(r"\ud800"), Just("")],
+                prop_oneof![
+                    Just("null"), Just(r#""complete""#), Just(r#""c\u006fmplete""#), Just(r#""input_required""#), Just("7"),
+                    Just(r#""\ud800""#), Just(r#"{"resultType":"complete"}"#), Just("[\"}\"]"), Just(r#""task""#), Just("true"),
+                ],
+            ),
+            0..4,
+        ), space in prop_oneof![Just(""), Just(" "), Just("\n\t")]) {
+            let members: Vec<String> =
+                members.iter().map(|(name, value)| format!("{space}\"{name}\"{space}:{space}{value}{space}")).collect();
+            let result = format!("{space}{{{space}{}}}", members.join(","));
+            prop_assert_eq!(ResultType::of(result.as_bytes()), read(&result), "{}", result);
         }
     }
 }

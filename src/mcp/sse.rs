@@ -7,6 +7,7 @@
 //! Source: the HTML standard, "Server-sent events", section 9.2.6.
 
 use bytes::{Bytes, BytesMut};
+use memchr::memchr2;
 use std::time::Duration;
 
 /// An id longer than this is of no use: it has to fit in a header.
@@ -79,7 +80,7 @@ impl SseDecoder {
             self.after_cr = false;
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
-        while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
+        while let Some(end) = memchr2(b'\n', b'\r', rest) {
             self.grow(&rest[..end])?;
             let mut next = end + 1;
             if rest[end] == b'\r' {

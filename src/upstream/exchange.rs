@@ -308,22 +308,23 @@ fn of_unreadable(error: UpstreamError, place: Place, text: &[u8], status: http::
     }
 }
 
+/// Reads a message in one pass over it; only what is wrong with one is found out in another.
 fn parse(text: &Bytes) -> Result<Message<'_>, UpstreamError> {
-    let invalid = if text.trim_ascii_start().starts_with(b"<") {
-        UpstreamError::Invalid("it is HTML or XML, so the URL is probably not an MCP endpoint")
-    } else {
-        UpstreamError::Invalid("it is not a JSON-RPC message")
-    };
-    let raw = serde_json::from_slice(text).map_err(|_| {
-        // JSON that stops in the middle was cut off; anything else was never JSON.
-        let starts = text.trim_ascii_start().first();
-        if text.is_empty() || (starts == Some(&b'{') && !text.trim_ascii_end().ends_with(b"}")) {
-            UpstreamError::Cut
-        } else {
-            invalid.clone()
-        }
-    })?;
-    Message::parse(raw).map_err(|_| invalid)
+    let message = std::str::from_utf8(text).ok().and_then(|text| Message::from_text(text).ok());
+    message.ok_or_else(|| unreadable(text))
+}
+
+/// Why text is no message.
+fn unreadable(text: &Bytes) -> UpstreamError {
+    let starts = text.trim_ascii_start().first();
+    if starts == Some(&b'<') {
+        return UpstreamError::Invalid("it is HTML or XML, so the URL is probably not an MCP endpoint");
+    }
+    // JSON that stops in the middle was cut off; anything else was never JSON.
+    if text.is_empty() || (starts == Some(&b'{') && !text.trim_ascii_end().ends_with(b"}")) {
+        return UpstreamError::Cut;
+    }
+    UpstreamError::Invalid("it is not a JSON-RPC message")
 }
 
 /// The headers of every request: of the caller's only `Authorization`, the rest is ours.
