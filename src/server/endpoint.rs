@@ -1,12 +1,13 @@
 //! The MCP endpoint: HTTP checks, one message in, one answer out.
 //!
 //! A modern client that closes its connection cancels its request; a legacy client's disconnect does not (rules M10
-//! and L13). So each request runs as a task of its own, which is aborted with the connection in the modern era only.
+//! and L13). [`Running`] holds to that.
 //! What the upstream tells before its answer turns the response into a stream.
 
 use super::admission::Place;
 use super::hangup::EndCancels;
 use super::respond::{self, Answered, Rejection};
+use super::running::{Connection, Running};
 use super::{Server, era, stream};
 use crate::caller::Caller;
 use crate::dispatch::{Reply, ReplyBody, Request};
@@ -18,15 +19,14 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HOST};
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::value::RawValue;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tracing::Instrument;
 
@@ -69,90 +69,18 @@ pub(super) async fn endpoint(State(server): State<Arc<Server>>, request: axum::e
         notices: listens.then_some(told),
         _place: place,
     };
-    let mut running = Running { task: tokio::spawn(exchange.run(parts.headers, body)), connection, server };
+    let work = exchange.run(parts.headers, body).boxed();
+    let mut running = Running::new(work, connection, server);
     tokio::select! {
         // First, so that nothing that was told is lost to an answer that comes right behind it.
         biased;
         Some(first) = notices.recv() => stream::response(first, notices, running),
-        answered = running.finish() => answered.into_response(|challenges| {
-            running.server.options.public_url.own_challenges(challenges, host.as_ref(), &path)
-        }),
-    }
-}
-
-/// A request's task, which dies with its connection in the modern era only.
-pub(super) struct Running {
-    task: JoinHandle<Answered>,
-    connection: Arc<Connection>,
-    server: Arc<Server>,
-}
-
-impl Running {
-    /// The task's answer.
-    pub(super) async fn finish(&mut self) -> Answered {
-        let finished = (&mut self.task).await;
-        // The panic was told by the hook, without what it was about.
-        finished.unwrap_or_else(|_| {
-            record(&self.server, "other", "none", Outcome::InternalError, Instant::now());
-            let error = RpcError::new(
-                code::INTERNAL_ERROR,
-                "something broke in the proxy; the request may be repeated",
-            );
-            let body = Payload::from(error_envelope(None, &error));
-            Answered::Message { status: StatusCode::INTERNAL_SERVER_ERROR, body }
-        })
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if self.connection.close() {
-            self.task.abort();
-        }
-    }
-}
-
-/// What is known of a request's connection: whether it is there, and whether its end ends the request.
-struct Connection {
-    state: AtomicU8,
-    /// Tells the connection's watch; `None` without a socket.
-    end_cancels: Option<EndCancels>,
-}
-
-impl Connection {
-    const UNDECIDED: u8 = 0;
-    const CANCELS: u8 = 1;
-    const DETACHED: u8 = 2;
-    const GONE: u8 = 3;
-
-    fn on(end_cancels: Option<EndCancels>) -> Self {
-        Self { state: AtomicU8::new(Self::UNDECIDED), end_cancels }
-    }
-
-    /// Notes the request's era. Returns whether the request should go on.
-    fn decide(&self, era: Era) -> bool {
-        let decided = if era == Era::Modern { Self::CANCELS } else { Self::DETACHED };
-        let was = self.state.compare_exchange(Self::UNDECIDED, decided, Ordering::AcqRel, Ordering::Acquire);
-        if era == Era::Legacy {
-            return true;
-        }
-        let is_there = was != Err(Self::GONE);
-        if is_there && let Some(end_cancels) = &self.end_cancels {
-            end_cancels.set(true);
-        }
-        is_there
-    }
-
-    /// Notes the disconnect, or that the answer is made. Returns whether the request's task should be aborted.
-    fn close(&self) -> bool {
-        let was = self.state.swap(Self::GONE, Ordering::AcqRel);
-        if was == Self::CANCELS
-            && let Some(end_cancels) = &self.end_cancels
-        {
-            // Whoever reads on gets what is made already, and the connection's next request decides anew.
-            end_cancels.set(false);
-        }
-        was == Self::CANCELS
+        answered = running.finish() => match notices.try_recv() {
+            Ok(first) => stream::response(first, notices, running.with(answered)),
+            Err(_) => answered.into_response(|challenges| {
+                running.server().options.public_url.own_challenges(challenges, host.as_ref(), &path)
+            }),
+        },
     }
 }
 
@@ -199,20 +127,20 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 /// Whether the client takes one of these media types; a client that does not say takes JSON.
-fn accepts(headers: &HeaderMap, media_types: &[&str]) -> bool {
+fn accepts(headers: &HeaderMap, wanted: &[&str]) -> bool {
     if !headers.contains_key(ACCEPT) {
-        return media_types.contains(&"application/json");
+        return wanted.contains(&"application/json");
     }
-    self::media_types(headers, &ACCEPT).any(|media| media_types.contains(&media.as_str()))
+    media_types(headers, &ACCEPT).any(|media| wanted.iter().any(|wanted| media.eq_ignore_ascii_case(wanted)))
 }
 
-/// The media types of a header, in lower case and without parameters; those of weight 0 are not wanted.
-fn media_types<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> impl Iterator<Item = String> + 'a {
+/// The media types of a header, without parameters; those of weight 0 are not wanted.
+fn media_types<'a>(headers: &'a HeaderMap, name: &http::HeaderName) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
     values
         .flat_map(|value| value.split(','))
         .filter(|media| !media.split(';').skip(1).any(is_weight_zero))
-        .map(|media| media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+        .map(|media| media.split(';').next().unwrap_or_default().trim())
 }
 
 /// Whether a parameter is `q=0`, however many zeros it has.

@@ -20,6 +20,7 @@ mod origin;
 mod resource;
 mod respond;
 mod routes;
+mod running;
 mod stream;
 
 pub use admin::admin_router;

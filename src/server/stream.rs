@@ -3,8 +3,8 @@
 //! Used only where the upstream has something to tell before its answer and the client asked to be told; otherwise an
 //! answer is plain JSON.
 
-use super::endpoint::Running;
 use super::respond;
+use super::running::Running;
 use crate::mcp::Payload;
 use axum::body::Body;
 use axum::response::Response;

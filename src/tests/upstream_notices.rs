@@ -15,8 +15,18 @@ async fn call(accept: &str, meta: &str) -> (FakeMcp, u16, String) {
 
 /// A call whose upstream tells these events before its answer.
 async fn call_told(accept: &str, meta: &str, events: String) -> (FakeMcp, Answer) {
+    call_told_in_pieces(accept, meta, events, 9).await
+}
+
+/// The same, in pieces of so many bytes.
+async fn call_told_in_pieces(
+    accept: &str,
+    meta: &str,
+    events: String,
+    piece_bytes: usize,
+) -> (FakeMcp, Answer) {
     let server = FakeMcp::scripted(Style::ModernSse, &[reader("ask", "Asks")], move |request| {
-        let stream = || Reply::sse(&format!("{events}{}", event(&message(request, RESULT))), 9);
+        let stream = || Reply::sse(&format!("{events}{}", event(&message(request, RESULT))), piece_bytes);
         (request.method() == "tools/call").then(stream)
     })
     .await;
@@ -83,6 +93,15 @@ async fn m9_m20_progress_reaches_a_client_that_asked_for_it_before_the_answer() 
     let answer = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{RESULT}}}"#);
     assert_eq!((status, text), (200, format!("text/event-stream {}{}", event(PROGRESS), event(&answer))));
     assert_eq!(server.requests("tools/call")[0].json()["params"]["_meta"]["progressToken"], "p");
+}
+
+#[tokio::test]
+async fn m9_m20_what_is_told_in_one_piece_with_the_answer_is_told_before_it() {
+    let meta = r#","progressToken":"p""#;
+    let (_server, answer) = call_told_in_pieces(BOTH, meta, event(PROGRESS), 10_000).await;
+    let text = answer.text();
+    let (told, answered) = (text.find("notifications/progress"), text.find("content"));
+    assert!(told.is_some() && told < answered, "{text}");
 }
 
 #[tokio::test]
