@@ -6,10 +6,11 @@
 use super::flood::FloodLimit;
 use super::otlp::Tracing;
 use std::str::FromStr;
-use tracing::Level;
+use tracing::{Level, Subscriber};
 use tracing_subscriber::filter::FilterExt;
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, fmt};
 
@@ -37,6 +38,18 @@ impl FromStr for LogFormat {
 /// Sends log lines of this crate at `level` and above to standard error, and spans to where traces go, if they go
 /// anywhere. Does nothing when logs are set up already.
 pub fn init(format: LogFormat, level: Level, traces: Option<&Tracing>) {
+    let logs = tracing_subscriber::registry().with(layer(format, level));
+    // A layer that is left out as `None` would still have every span made, for nobody.
+    let _already_set = match traces {
+        Some(traces) => logs.with(traces.layer()).try_init(),
+        None => logs.try_init(),
+    };
+}
+
+fn layer<S>(format: LogFormat, level: Level) -> impl Layer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
     let filter = Targets::new().with_target("toolsearch_proxy", level).with_default(Level::WARN.min(level));
     let layer = match format {
         LogFormat::Text => fmt::layer().with_target(false).with_writer(std::io::stderr).boxed(),
@@ -47,7 +60,21 @@ pub fn init(format: LogFormat, level: Level, traces: Option<&Tracing>) {
             .with_writer(std::io::stderr)
             .boxed(),
     };
-    let layer = layer.with_filter(filter.and(FloodLimit::default()));
-    let traces = traces.map(Tracing::layer);
-    let _already_set = tracing_subscriber::registry().with(layer).with(traces).try_init();
+    layer.with_filter(filter.and(FloodLimit::default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::telemetry::request_span;
+
+    #[test]
+    fn log_lines_alone_have_no_span_made() {
+        for format in [LogFormat::Text, LogFormat::Json] {
+            let logs = tracing_subscriber::registry().with(layer(format, Level::DEBUG));
+            tracing::subscriber::with_default(logs, || {
+                assert!(request_span("ping", "2026-07-28", None).is_disabled());
+            });
+        }
+    }
 }
