@@ -31,6 +31,11 @@ impl Salt {
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
+    /// The bytes, to be part of a digest of more.
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
     /// A number from 0 to 1 that differs from caller to caller and tells nothing of them: to spread in time what they
     /// need.
     pub fn spread(&self) -> f64 {

@@ -16,7 +16,6 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -250,10 +249,16 @@ impl Dispatcher {
         };
         let done = self.toolbox.call(caller, call).await;
         let body = match done.reply {
-            Ok(reply) => match undeclared(&reply, request) {
-                Some(error) => ReplyBody::Error(error),
-                None => ReplyBody::Result(call_result(reply, request.version.era())),
-            },
+            Ok(ToolReply::Own { quoted, is_error }) => {
+                ReplyBody::Result(own_result(&quoted, is_error, request.version.era()))
+            }
+            Ok(ToolReply::Upstream(result)) => {
+                let result_type = ResultType::of(&result);
+                match undeclared(&result, result_type, request) {
+                    Some(error) => ReplyBody::Error(error),
+                    None => ReplyBody::Result(call_result(result, result_type, request.version.era())),
+                }
+            }
             Err(ToolFailure::Unauthorized(challenge)) => ReplyBody::Unauthorized(challenge),
             Err(ToolFailure::Rpc(error)) if request.version.era() == Era::Modern => ReplyBody::Error(error),
             Err(ToolFailure::Rpc(_)) => ReplyBody::Result(own_result(NEEDS_MODERN, true, Era::Legacy)),
@@ -264,9 +269,8 @@ impl Dispatcher {
 
 /// The error for a result that asks the client for something that it did not declare. A server that asks all the same
 /// is at fault, but the client can act on this error and on no such result.
-fn undeclared(reply: &ToolReply, request: &Request<'_>) -> Option<RpcError> {
-    let ToolReply::Upstream(result) = reply else { return None };
-    if request.version.era() == Era::Legacy || ResultType::of(result) != ResultType::InputRequired {
+fn undeclared(result: &[u8], result_type: ResultType, request: &Request<'_>) -> Option<RpcError> {
+    if request.version.era() == Era::Legacy || result_type != ResultType::InputRequired {
         return None;
     }
     let missing = match InputRequests::of(result, request.client_capabilities) {
@@ -284,16 +288,12 @@ fn undeclared(reply: &ToolReply, request: &Request<'_>) -> Option<RpcError> {
     })
 }
 
-const NEEDS_MODERN: &str =
-    r#"{"error":"This tool needs interactive input, which your client's protocol version can't give."}"#;
+/// A JSON string.
+const NEEDS_MODERN: &str = r#""{\"error\":\"This tool needs interactive input, which your client's protocol version can't give.\"}""#;
 
-/// A tool's reply as a `tools/call` result of the era.
-fn call_result(reply: ToolReply, era: Era) -> Payload {
-    let result = match reply {
-        ToolReply::Own { text, is_error } => return own_result(&text, is_error, era),
-        ToolReply::Upstream(result) => result,
-    };
-    match (ResultType::of(&result), era) {
+/// An upstream's result as one of the era.
+fn call_result(result: Bytes, result_type: ResultType, era: Era) -> Payload {
+    match (result_type, era) {
         (ResultType::InputRequired, Era::Legacy) => own_result(NEEDS_MODERN, true, era),
         (ResultType::Absent, Era::Modern) => with_result_type(&result),
         _ => Payload::from(result),
@@ -317,15 +317,14 @@ fn with_result_type(result: &Bytes) -> Payload {
     payload
 }
 
-/// Our own text as a result.
-fn own_result(text: &str, is_error: bool, era: Era) -> Payload {
-    let text = serde_json::to_string(text).expect("text serialises");
-    let mut result = String::with_capacity(text.len() + 200);
+/// Our own text, which is a JSON string, as a result.
+fn own_result(quoted: &str, is_error: bool, era: Era) -> Payload {
+    let mut result = String::with_capacity(quoted.len() + 200);
     result.push('{');
     if era == Era::Modern {
         result.push_str(r#""resultType":"complete","#);
     }
-    write!(result, r#""content":[{{"type":"text","text":{text}}}]"#).expect("a string takes any text");
+    result.extend([r#""content":[{"type":"text","text":"#, quoted, "}]"]);
     if is_error {
         result.push_str(r#","isError":true"#);
     }
@@ -375,8 +374,9 @@ impl Reply {
 mod tests {
     use super::*;
 
-    fn text(payload: Payload) -> String {
-        String::from_utf8(payload.into_bytes().to_vec()).unwrap()
+    fn shaped(result: Bytes, era: Era) -> String {
+        let result_type = ResultType::of(&result);
+        String::from_utf8(call_result(result, result_type, era).into_bytes().to_vec()).unwrap()
     }
 
     #[test]
@@ -388,19 +388,16 @@ mod tests {
             (r#"{"resultType":"complete","x":1}"#, r#"{"resultType":"complete","x":1}"#),
             (r#"{"resultType":"input_required"}"#, r#"{"resultType":"input_required"}"#),
         ] {
-            assert_eq!(text(call_result(ToolReply::Upstream(Bytes::from(result)), Era::Modern)), expected);
+            assert_eq!(shaped(Bytes::from(result), Era::Modern), expected);
         }
     }
 
     #[test]
     fn l18_l19_a_legacy_caller_gets_the_result_as_it_is_but_no_multi_round_one() {
         let result = Bytes::from_static(br#"{ "content":[] }"#);
-        assert_eq!(
-            text(call_result(ToolReply::Upstream(result.clone()), Era::Legacy)).as_bytes(),
-            &result[..]
-        );
+        assert_eq!(shaped(result.clone(), Era::Legacy).as_bytes(), &result[..]);
         let asking = Bytes::from_static(br#"{"resultType":"input_required","requestState":"s"}"#);
-        let told = text(call_result(ToolReply::Upstream(asking), Era::Legacy));
+        let told = shaped(asking, Era::Legacy);
         assert!(told.contains(r#""isError":true"#) && told.contains("interactive input"), "{told}");
     }
 

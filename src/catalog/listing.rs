@@ -5,6 +5,7 @@ use super::tool::IndexedTool;
 use crate::budget::{Budget, Weight, on_heap};
 use crate::search::Index;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Most names that are held as writes for one listing: as many as a large listing has tools.
 const HELD_WRITES_MAX: usize = 20_000;
@@ -12,6 +13,9 @@ const HELD_WRITES_MAX: usize = 20_000;
 /// What a catalogue takes beside its parts: its entry in the store, the links of that, and what its dozen pieces are rounded
 /// up by.
 const OVERHEAD: usize = 512;
+
+/// Each listing of this process has a number that no other ever had.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// The tools of one listing in the upstream's order. Immutable, shared by all callers with that listing.
 pub struct Catalog {
@@ -40,6 +44,7 @@ pub(super) struct Changes {
 
 /// What a listing alone decides.
 struct Listed {
+    number: u64,
     tools: Box<[Arc<IndexedTool>]>,
     /// Indexes into `tools`, sorted by name; equal names in the upstream's order.
     by_name: Box<[u32]>,
@@ -77,6 +82,7 @@ impl Catalog {
             + lookalikes.heap_bytes()
             + instructions.as_ref().map_or(0, String::len);
         let listed = Listed {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             tools: tools.into(),
             by_name: by_name.into(),
             index,
@@ -138,6 +144,11 @@ impl Catalog {
     /// The tools in the upstream's order, as the index counts them.
     pub fn tools(&self) -> &[Arc<IndexedTool>] {
         &self.listed.tools
+    }
+
+    /// A number that no catalogue has whose tools or whose index differ, now or later.
+    pub fn number(&self) -> u64 {
+        self.listed.number
     }
 
     /// The search index over [`Self::tools`].

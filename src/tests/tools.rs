@@ -1,6 +1,6 @@
 //! The five tools as a model sees them: every answer and every refusal, word for word.
 
-use crate::support::{FakeUpstream, TestApp, listing, reader, rpc_failure, tool, writer};
+use crate::support::{FakeUpstream, TestApp, challenge, listing, reader, rpc_failure, tool, writer};
 use serde_json::json;
 use std::sync::Arc;
 use toolsearch_proxy::upstream::Listing;
@@ -49,6 +49,24 @@ async fn a_tool_that_two_queries_find_is_described_once() {
         .tool("search_tools", r#"{"queries":["search inbox","search_inbox mail"],"limit":1}"#)
         .await;
     insta::assert_snapshot!(found.tool_text(), @r#"{"results":[{"query":"search inbox","tools":[{"name":"mail__search_inbox","description":"Searches the inbox for e-mail messages.","readOnly":true,"inputSchema":{"type":"object","properties":{"query":{"type":"string"},"folder":{"enum":["inbox","sent"]}},"required":["query"]}}]},{"query":"search_inbox mail","tools":[{"name":"mail__search_inbox"}]}]}"#);
+}
+
+#[tokio::test]
+async fn a_search_again_answers_the_same_until_the_listing_is_another_one() {
+    let (upstream, app) = office();
+    let alice = app.caller("alice");
+    let query = r#"{"query":"delete a file"}"#;
+    let first = alice.tool("search_tools", query).await.tool_text();
+    assert!(first.contains("Deletes a file for ever."), "{first}");
+    assert_eq!(alice.tool("search_tools", query).await.tool_text(), first);
+    let mut tools = tools();
+    tools.insert(0, writer("files__delete_a_file", "Deletes a file and keeps a copy."));
+    upstream.lists("alice", &tools);
+    upstream.answers("files__delete_file", Err(challenge(401)));
+    // The upstream refuses her credentials, so that she is listed anew.
+    alice.call_write("files__delete_file", "{}").await;
+    let names = alice.search("delete a file").await;
+    assert_eq!(names[..2], ["files__delete_a_file", "files__delete_file"]);
 }
 
 #[tokio::test]

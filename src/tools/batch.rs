@@ -101,5 +101,5 @@ fn answer(names: impl Iterator<Item = String>, items: Vec<Item>) -> Result<ToolR
     }
     let mut out = ObjectText::new();
     out.list("results", &results);
-    Ok(ToolReply::Own { text: out.finish(), is_error })
+    Ok(ToolReply::own(&out.finish(), is_error))
 }

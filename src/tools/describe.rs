@@ -61,7 +61,7 @@ impl Toolbox {
         if !unchecked.is_empty() {
             out.list("argumentsNotCheckedHere", &unchecked);
         }
-        Ok(ToolReply::Own { text: out.finish(), is_error: definitions.is_empty() })
+        Ok(ToolReply::own(&out.finish(), definitions.is_empty()))
     }
 
     /// The tool's compiled schema; `None` when compiling panicked.

@@ -15,6 +15,8 @@ mod definitions;
 mod describe;
 mod followed;
 mod heavy;
+mod hit_texts;
+mod ranked;
 mod refusal;
 mod request;
 mod schema_summary;
@@ -39,6 +41,7 @@ use bytes::Bytes;
 use followed::Followed;
 use heavy::Heavy;
 use schemas::ArgumentSchemas;
+use search::Finder;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use tracing::Instrument;
@@ -87,13 +90,19 @@ impl ToolRequest<'_> {
 pub enum ToolReply {
     /// Our own words: compact JSON for one text block.
     Own {
-        /// The text.
-        text: String,
+        /// The text as a JSON string, quotes included.
+        quoted: String,
         /// Whether the model has to do something about it.
         is_error: bool,
     },
     /// The upstream's result object, byte for byte.
     Upstream(Bytes),
+}
+
+impl ToolReply {
+    fn own(text: &str, is_error: bool) -> Self {
+        Self::Own { quoted: text::quoted(text), is_error }
+    }
 }
 
 /// What ends a call without a result: somebody other than the model has to act.
@@ -118,7 +127,7 @@ pub struct Toolbox {
     options: ToolOptions,
     catalogs: Arc<CatalogCache>,
     upstream: Arc<dyn Upstream>,
-    ranker: Arc<Ranker>,
+    finder: Arc<Finder>,
     schemas: Arc<ArgumentSchemas>,
     definitions: String,
     guidance: String,
@@ -140,7 +149,8 @@ impl Toolbox {
         let guidance = definitions::guidance(options.batch_calls_max);
         let schemas = Arc::new(ArgumentSchemas::new(options.schema_cache_bytes));
         let (heavy, followed) = (Heavy::new(), Followed::new());
-        Self { options, catalogs, upstream, ranker, schemas, definitions, guidance, heavy, metrics, followed }
+        let finder = Arc::new(Finder::new(ranker, options));
+        Self { options, catalogs, upstream, finder, schemas, definitions, guidance, heavy, metrics, followed }
     }
 
     /// The definitions for `tools/list`, a raw JSON array.

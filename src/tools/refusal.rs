@@ -75,6 +75,6 @@ impl Refusal {
     }
 
     pub(super) fn into_reply(self) -> ToolReply {
-        ToolReply::Own { text: self.to_json(), is_error: true }
+        ToolReply::own(&self.to_json(), true)
     }
 }

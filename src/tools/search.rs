@@ -2,18 +2,17 @@
 //!
 //! The answer says nothing twice: a tool that several queries find is described once.
 
+use super::hit_texts::HitTexts;
+use super::ranked::{Asked, Ranked};
 use super::refusal::Refusal;
 use super::request::{Members, cut};
-use super::schema_summary;
-use super::text::{ObjectText, shortened, shown, visible};
+use super::text::{ObjectText, escaped, shown};
 use super::{Stop, ToolOptions, ToolReply, Toolbox};
-use crate::caller::Caller;
-use crate::catalog::Catalog;
+use crate::caller::{Caller, TokenHash};
+use crate::catalog::{Catalog, IndexedTool};
 use crate::search::{Hit, Ranker};
 use crate::telemetry::search_span;
 use serde_json::value::RawValue;
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -24,8 +23,11 @@ const LIMIT_DEFAULT: usize = 8;
 const LIMIT_MAX: usize = 25;
 /// Most queries of one search.
 const QUERIES_MAX: usize = 5;
-/// A longer description is cut behind a sentence; in characters.
-const DESCRIPTION_CHARS_MAX: usize = 300;
+/// Room for a usual answer.
+const ANSWER_BYTES: usize = 8 * 1024;
+
+const READ_ONLY: &str = r#",\"readOnly\":true"#;
+const NOT_READ_ONLY: &str = r#",\"readOnly\":false"#;
 
 const EXPECTED: &str = r#"{"query": "what the tool should do"}, or {"queries": ["…", "…"]} with up to 5 queries, and an optional whole number "limit" up to 25"#;
 const NO_HIT: &str = "No tool fits. Try other words for what the tool should do, or a broader query.";
@@ -53,6 +55,37 @@ struct Search {
     limit: usize,
 }
 
+/// What finds tools and words the answers.
+pub(super) struct Finder {
+    ranker: Arc<Ranker>,
+    ranked: Ranked,
+    texts: HitTexts,
+    /// How many of a query's best hits come with their input schema.
+    schemas: usize,
+}
+
+impl Finder {
+    pub(super) fn new(ranker: Arc<Ranker>, options: ToolOptions) -> Self {
+        let texts = HitTexts::new(options.search_schema_bytes);
+        Self { ranker, ranked: Ranked::new(), texts, schemas: options.search_schemas }
+    }
+
+    /// The ranks of a query, from memory where the caller has asked it before.
+    fn rank(&self, caller: Option<TokenHash>, catalog: &Catalog, query: &str, limit: usize) -> Arc<[u32]> {
+        let asked = Asked::new(caller, catalog.number(), query, limit);
+        if let Some(found) = asked.as_ref().and_then(|asked| self.ranked.get(asked)) {
+            return found;
+        }
+        let hits = self.ranker.rank(query, catalog.index(), limit);
+        let index = |hit: &Hit| u32::try_from(hit.index).expect("a listing has fewer tools than 2^32");
+        let found: Arc<[u32]> = hits.iter().map(index).collect();
+        if let Some(asked) = asked {
+            self.ranked.put(asked, &found);
+        }
+        found
+    }
+}
+
 impl Toolbox {
     pub(super) async fn search(
         &self,
@@ -61,19 +94,19 @@ impl Toolbox {
     ) -> Result<ToolReply, Stop> {
         let search = Search::read(arguments)?;
         let catalog = self.catalog(caller).await?;
-        let (ranker, options) = (Arc::clone(&self.ranker), self.options);
+        let (finder, key) = (Arc::clone(&self.finder), caller.key());
         let is_heavy = catalog.tools().len() * search.queries.len() >= HEAVY;
         let (started, queries) = (Instant::now(), search.queries.len());
-        let work = move || search.run(&ranker, options, &catalog);
+        let work = move || search.run(&finder, key, &catalog);
         let span = search_span(queries);
         let find = async { if is_heavy { self.heavy.run(work).await } else { Some(work()) } };
         let found = find.instrument(span.clone()).await;
         match found {
-            Some((text, without_hits)) => {
+            Some((quoted, without_hits)) => {
                 span.record("toolsearch.queries_without_hits", without_hits);
                 self.metrics.count_search(queries, without_hits, started.elapsed());
                 self.followed.searched(caller);
-                Ok(ToolReply::Own { text, is_error: false })
+                Ok(ToolReply::Own { quoted, is_error: false })
             }
             None => Err(Refusal::new("This search failed. Search in other words.").into()),
         }
@@ -99,22 +132,34 @@ impl Search {
         }
     }
 
-    /// The answer's text, and how many queries found nothing.
-    fn run(&self, ranker: &Ranker, options: ToolOptions, catalog: &Catalog) -> (String, usize) {
-        let mut answer = Answer { ranker, options, catalog, shown: HashMap::new(), without_hits: 0 };
-        let mut out = ObjectText::new();
+    /// The answer as a JSON string, and how many queries found nothing.
+    fn run(&self, finder: &Finder, caller: Option<TokenHash>, catalog: &Catalog) -> (String, usize) {
+        let mut answer = Answer {
+            finder,
+            caller,
+            catalog,
+            shown: Vec::new(),
+            without_hits: 0,
+            out: String::with_capacity(ANSWER_BYTES),
+        };
+        answer.out.push('"');
         if self.is_list {
-            let results = self.queries.iter().map(|query| {
+            answer.out.push_str(r#"{\"results\":["#);
+            for (i, query) in self.queries.iter().enumerate() {
                 let mut result = ObjectText::new();
                 result.text("query", &shown(&query.text));
-                answer.add(&mut result, query, self.limit);
-                result.finish()
-            });
-            out.list("results", results.collect::<Vec<_>>());
+                answer.out.push_str(if i > 0 { "," } else { "" });
+                answer.out.push_str(&escaped(&result.unfinished()));
+                answer.out.push(',');
+                answer.add(query, self.limit);
+            }
+            answer.out.push_str("]}");
         } else {
-            answer.add(&mut out, &self.queries[0], self.limit);
+            answer.out.push('{');
+            answer.add(&self.queries[0], self.limit);
         }
-        (out.finish(), answer.without_hits)
+        answer.out.push('"');
+        (answer.out, answer.without_hits)
     }
 }
 
@@ -126,68 +171,76 @@ fn clamped_limit(limit: f64) -> usize {
 
 /// A search answer under construction.
 struct Answer<'a> {
-    ranker: &'a Ranker,
-    options: ToolOptions,
+    finder: &'a Finder,
+    caller: Option<TokenHash>,
     catalog: &'a Catalog,
-    /// Names that were described already, and whether with their schema.
-    shown: HashMap<&'a str, bool>,
+    /// Names that were described already, and whether with their schema. There are some dozens at most.
+    shown: Vec<(&'a str, bool)>,
     without_hits: usize,
+    /// The inside of a JSON string: each piece is JSON that is escaped.
+    out: String,
 }
 
-impl Answer<'_> {
-    /// Adds one query's hits, or a hint when there are none.
-    fn add(&mut self, out: &mut ObjectText, query: &Query, limit: usize) {
-        let hits = self.ranker.rank(&query.text, self.catalog.index(), limit);
-        let mut names = HashSet::new();
-        let mut tools: Vec<String> = Vec::with_capacity(hits.len());
-        for hit in &hits {
+impl<'a> Answer<'a> {
+    /// Adds one query's hits, or a hint when there are none, and ends its object.
+    fn add(&mut self, query: &Query, limit: usize) {
+        let found = self.finder.rank(self.caller, self.catalog, &query.text, limit);
+        let catalog: &'a Catalog = self.catalog;
+        let mut tools: Vec<&'a IndexedTool> = Vec::with_capacity(found.len());
+        for &index in &*found {
+            let tool: &'a IndexedTool = &catalog.tools()[index as usize];
             // A name that is listed twice is one tool to call.
-            if names.insert(self.catalog.tools()[hit.index].name()) {
-                tools.push(self.hit(hit, tools.len() < self.options.search_schemas));
+            if !tools.iter().any(|other| other.name() == tool.name()) {
+                tools.push(tool);
             }
         }
-        out.list("tools", &tools);
+        self.out.push_str(r#"\"tools\":["#);
+        for (i, &tool) in tools.iter().enumerate() {
+            self.out.push_str(if i > 0 { "," } else { "" });
+            self.hit(tool, i < self.finder.schemas);
+        }
+        self.out.push(']');
         self.without_hits += usize::from(tools.is_empty());
-        if self.catalog.tools().is_empty() {
-            out.text("hint", NO_TOOLS);
+        let mut rest = ObjectText::going_on();
+        if catalog.tools().is_empty() {
+            rest.text("hint", NO_TOOLS);
         } else if tools.is_empty() {
-            out.text("hint", NO_HIT);
+            rest.text("hint", NO_HIT);
         }
         if query.is_cut {
-            out.text("note", CUT);
+            rest.text("note", CUT);
         }
+        self.out.push_str(&escaped(&rest.finish()));
     }
 
-    fn hit(&mut self, hit: &Hit, with_schema: bool) -> String {
-        let tool = &self.catalog.tools()[hit.index];
-        let mut out = ObjectText::new();
-        out.text("name", tool.name());
-        let schema = tool.input_schema().filter(|_| with_schema);
-        let shown = self.shown.get(tool.name()).copied();
-        if shown.is_none() {
-            if !tool.description().is_empty() {
-                let description = shortened(tool.description(), DESCRIPTION_CHARS_MAX);
-                let description = visible(&description);
-                out.text("description", &description);
-                if matches!(description, Cow::Owned(_)) {
-                    out.flag("hiddenText", true);
-                }
+    /// Adds one hit.
+    fn hit(&mut self, tool: &'a IndexedTool, with_schema: bool) {
+        let texts = &self.finder.texts;
+        let schema = with_schema.then(|| texts.schema(tool)).filter(|schema| !schema.is_empty());
+        let named = self.catalog.named(tool.name());
+        let shown = self.shown.iter_mut().find(|(name, _)| *name == tool.name());
+        match &shown {
+            Some(_) => {
+                let mut name = ObjectText::new();
+                name.text("name", tool.name());
+                self.out.push_str(&escaped(&name.unfinished()));
             }
-            let is_read_only = self.catalog.named(tool.name()).is_some_and(|named| named.is_read_only());
-            out.flag("readOnly", is_read_only);
-        }
-        if let Some(schema) = schema.filter(|_| shown != Some(true)) {
-            let summary = schema_summary::compact(schema, self.options.search_schema_bytes);
-            out.raw("inputSchema", summary.schema.get());
-            if !summary.trimmed.is_empty() {
-                out.texts("trimmed", &summary.trimmed);
-            } else if !summary.whole {
-                // Only words of descriptions are missing, so the call can be made as it is.
-                out.flag("shortened", true);
+            None => {
+                self.out.push_str(&texts.head(tool));
+                let is_read_only = named.is_some_and(|named| named.is_read_only());
+                self.out.push_str(if is_read_only { READ_ONLY } else { NOT_READ_ONLY });
             }
         }
-        self.shown.insert(tool.name(), schema.is_some() || shown == Some(true));
-        out.finish()
+        let was_shown = shown.as_ref().is_some_and(|(_, with_schema)| *with_schema);
+        if let Some(schema) = schema.as_ref().filter(|_| !was_shown) {
+            self.out.push_str(schema);
+        }
+        self.out.push('}');
+        let with_schema = schema.is_some() || was_shown;
+        match shown {
+            Some((_, is_shown)) => *is_shown = with_schema,
+            None => self.shown.push((tool.name(), with_schema)),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ impl ObjectText {
     }
 
     fn key(&mut self, key: &str) {
-        if self.0.len() > 1 {
+        if self.0 != "{" {
             self.0.push(',');
         }
         self.0.push('"');
@@ -55,11 +55,29 @@ impl ObjectText {
         self.0.push('}');
         self.0
     }
+
+    /// Further members of an object that was begun elsewhere.
+    pub(super) fn going_on() -> Self {
+        Self(String::new())
+    }
+
+    /// The members so far, of an object that is ended elsewhere.
+    pub(super) fn unfinished(self) -> String {
+        self.0
+    }
 }
 
 /// Text as a JSON string.
 pub(super) fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("text serialises")
+}
+
+/// Text as it stands between the quotes of a JSON string.
+pub(super) fn escaped(text: &str) -> String {
+    let mut quoted = quoted(text);
+    quoted.pop();
+    quoted.remove(0);
+    quoted
 }
 
 /// The text up to `chars_max` characters, cut behind a sentence where there is one, else behind a word and marked
