@@ -12,19 +12,21 @@ pub struct Load {
     pub p99: f64,
 }
 
-/// What is sent: the same headers with each body in turn.
+/// What is sent: for each token in turn, each body in turn.
 pub struct Requests {
-    pub token: String,
+    pub tokens: Vec<String>,
     pub tool: String,
     pub bodies: Vec<String>,
 }
 
 impl Requests {
+    /// Those of the first token.
     pub fn headers(&self) -> Vec<(&'static str, String)> {
+        let token = self.tokens.first().map_or("", String::as_str);
         vec![
             ("Content-Type", "application/json".to_owned()),
             ("Accept", "application/json, text/event-stream".to_owned()),
-            ("Authorization", format!("Bearer {}", self.token)),
+            ("Authorization", format!("Bearer {token}")),
             ("MCP-Protocol-Version", "2026-07-28".to_owned()),
             ("Mcp-Method", "tools/call".to_owned()),
             ("Mcp-Name", self.tool.clone()),
@@ -40,15 +42,18 @@ impl Requests {
             .map(|(name, value)| format!("[{}]={}", quoted(name), quoted(value)))
             .collect();
         let bodies: Vec<String> = self.bodies.iter().map(|body| long(body)).collect();
+        let tokens: Vec<String> = self.tokens.iter().map(|token| quoted(token)).collect();
         format!(
-            "local headers = {{{}}}\nlocal bodies = {{{}}}\nlocal requests = {{}}\nlocal at = 0\n\
-             function init() for i, body in ipairs(bodies) do requests[i] = wrk.format('POST', '/mcp', headers, body) end end\n\
+            "local headers = {{{}}}\nlocal bodies = {{{}}}\nlocal tokens = {{{}}}\nlocal requests = {{}}\nlocal at = 0\n\
+             function init() for _, token in ipairs(tokens) do headers['Authorization'] = 'Bearer ' .. token\n\
+             for _, body in ipairs(bodies) do requests[#requests + 1] = wrk.format('POST', '/mcp', headers, body) end end end\n\
              function request() at = at % #requests + 1; return requests[at] end\n\
              function done(summary, latency) local e = summary.errors\n\
              io.write(string.format('RESULT %d %d %d %d %d\\n', summary.requests, summary.duration, latency:percentile(50), \
              latency:percentile(99), e.connect + e.read + e.write + e.status + e.timeout)) end\n",
             headers.join(","),
             bodies.join(",\n"),
+            tokens.join(","),
         )
     }
 }
