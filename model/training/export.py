@@ -1,4 +1,7 @@
-"""Writes the model folder: export.py TABLE.npy WORK OUT"""
+"""Writes the model folder: export.py TABLE.npy[,TABLE.npy...] WORK OUT
+
+Of several tables the mean is taken.
+"""
 
 import json
 import os
@@ -12,9 +15,9 @@ from safetensors.numpy import save_file
 COMMON = float(os.environ.get("COMMON", "1e-3"))  # a row this frequent in the corpus weighs half; rarer ones more, up to one
 
 
-def main(table, work, out):
+def main(tables, work, out):
     os.makedirs(out, exist_ok=True)
-    vectors = np.load(table).astype(np.float32)
+    vectors = np.mean([np.load(t) for t in tables.split(",")], 0, dtype=np.float32)
     counts = np.load(f"{work}/uses.npy")
     vectors *= (COMMON / (COMMON + counts / counts.sum())).astype(np.float32)[:, None]
     vectors = vectors[:, : int(os.environ.get("KEPT", "256"))]
