@@ -7,10 +7,17 @@ work=$(mkdir -p "$1" && cd "$1" && pwd)
 export OMP_NUM_THREADS=${THREADS:-1} TOKENIZERS_PARALLELISM=false PYTHONHASHSEED=0
 pieces=71500 steps=5000
 
-step() { # says when a step began and how long it took
-  local began=$SECONDS
+mkdir -p "$work/done"
+step() { # says when a step began and how long it took; one that ended before is not done again
+  local began=$SECONDS mark
+  mark=$work/done/$(echo "$*" | sha256sum | cut -c1-16)
+  if [ -e "$mark" ]; then
+    echo "== done before: $*"
+    return
+  fi
   echo "== $(date -u +%H:%M:%S) $*"
   "$@"
+  echo "$*" > "$mark"
   echo "== $((SECONDS - began)) s: ${*:1:2}"
 }
 
