@@ -2,10 +2,11 @@
 //! flat list, with nested objects, arrays, alternatives and local references.
 
 use crate::search::{Document, Parameter};
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 /// Deeper parameters are not what anyone searches for.
 const DEPTH_MAX: usize = 6;
@@ -17,109 +18,204 @@ const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 /// More parameters than this are not read.
 const PARAMETERS_MAX: usize = 256;
 
-/// A JSON value of which only texts are kept, each borrowed where it stands without escapes.
+/// A JSON value of which only texts are kept, each borrowed where it stands without escapes. What objects and lists hold
+/// lies in one array, so that a schema of a hundred values is not a hundred allocations.
+struct Tree<'j> {
+    root: Node<'j>,
+    /// Members of objects; in lists the names are empty.
+    members: Vec<Member<'j>>,
+}
+
+type Member<'j> = (Cow<'j, str>, Node<'j>);
+
 #[derive(Debug)]
-enum Node<'a> {
-    Text(Cow<'a, str>),
-    List(Vec<Node<'a>>),
-    /// Sorted by key, each key once.
-    Object(Vec<(Cow<'a, str>, Node<'a>)>),
+enum Node<'j> {
+    Text(Cow<'j, str>),
+    /// Where its members lie, in the order in which they were written.
+    List(Range<usize>),
+    Object(Range<usize>),
     Other,
 }
 
-impl<'a> Node<'a> {
-    fn get(&self, key: &str) -> Option<&Self> {
-        let Self::Object(members) = self else { return None };
-        // Schemas have a handful of keywords, whose lengths differ.
-        members.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+impl<'j> Tree<'j> {
+    /// A tree without anything when the text is no JSON, or nests too deep for the parser.
+    fn read(json: &'j str) -> Self {
+        let mut reader = Reader { open: Vec::with_capacity(32), closed: Vec::with_capacity(64) };
+        let mut deserializer = serde_json::Deserializer::from_str(json);
+        let root = ReadNode(&mut reader).deserialize(&mut deserializer);
+        let root = root.and_then(|root| deserializer.end().map(|()| root)).unwrap_or(Node::Other);
+        Self { root, members: reader.closed }
     }
 
-    fn text(&self) -> Option<&str> {
-        if let Self::Text(text) = self { Some(text) } else { None }
+    fn members(&self, node: &Node<'_>) -> &[Member<'j>] {
+        if let Node::Object(range) = node { &self.members[range.clone()] } else { &[] }
     }
 
-    fn list(&self) -> &[Self] {
-        if let Self::List(values) = self { values } else { &[] }
+    fn list(&self, node: Option<&Node<'_>>) -> impl Iterator<Item = &Node<'j>> {
+        let range = if let Some(Node::List(range)) = node { range.clone() } else { 0..0 };
+        self.members[range].iter().map(|(_, value)| value)
     }
 
-    fn members(&self) -> &[(Cow<'a, str>, Self)] {
-        if let Self::Object(members) = self { members } else { &[] }
+    /// The keywords of a schema; none when it is no object. Of equal ones the last counts.
+    fn keywords<'a>(&'a self, node: &Node<'j>) -> Keywords<'a, 'j> {
+        let mut keywords = Keywords::default();
+        for (name, value) in self.members(node) {
+            let keyword = match &**name {
+                "$ref" => &mut keywords.reference,
+                "allOf" => &mut keywords.all_of,
+                "anyOf" => &mut keywords.any_of,
+                "const" => &mut keywords.constant,
+                "description" => &mut keywords.description,
+                "enum" => &mut keywords.values,
+                "items" => &mut keywords.items,
+                "oneOf" => &mut keywords.one_of,
+                "properties" => &mut keywords.properties,
+                _ => continue,
+            };
+            *keyword = Some(value);
+        }
+        keywords
+    }
+
+    /// The members of an object sorted by name, each name once.
+    fn sorted_members(&self, node: Option<&Node<'_>>) -> Vec<&Member<'j>> {
+        // Of equal names the last counts; the sort keeps their order.
+        let members = node.map_or(&[][..], |node| self.members(node));
+        let mut members: Vec<&Member<'_>> = members.iter().rev().collect();
+        members.sort_by(|one, other| one.0.cmp(&other.0));
+        members.dedup_by(|one, other| one.0 == other.0);
+        members
     }
 
     /// What a JSON pointer (RFC 6901) leads to.
-    fn at(&self, pointer: &str) -> Option<&Self> {
+    fn at(&self, pointer: &str) -> Option<&Node<'j>> {
         if pointer.is_empty() {
-            return Some(self);
+            return Some(&self.root);
         }
-        pointer.strip_prefix('/')?.split('/').try_fold(self, |node, step| match node {
-            Self::Object(_) => node.get(&step.replace("~1", "/").replace("~0", "~")),
-            Self::List(values) => values.get(step.parse::<usize>().ok()?),
-            Self::Text(_) | Self::Other => None,
+        pointer.strip_prefix('/')?.split('/').try_fold(&self.root, |node, step| match node {
+            Node::Object(_) => {
+                let step = step.replace("~1", "/").replace("~0", "~");
+                self.members(node).iter().rev().find(|(name, _)| *name == step).map(|(_, value)| value)
+            }
+            Node::List(range) => {
+                self.members[range.clone()].get(step.parse::<usize>().ok()?).map(|(_, value)| value)
+            }
+            Node::Text(_) | Node::Other => None,
         })
+    }
+
+    /// What a reference inside the same document points to; anything else is itself.
+    fn resolved<'a>(&'a self, schema: &'a Node<'j>) -> &'a Node<'j> {
+        let target = text(self.keywords(schema).reference).and_then(|path| path.strip_prefix('#'));
+        target.and_then(|path| self.at(path)).unwrap_or(schema)
     }
 }
 
-impl<'de> Deserialize<'de> for Node<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NodeVisitor;
+/// What is read of a schema.
+#[derive(Default)]
+struct Keywords<'a, 'j> {
+    reference: Option<&'a Node<'j>>,
+    all_of: Option<&'a Node<'j>>,
+    any_of: Option<&'a Node<'j>>,
+    constant: Option<&'a Node<'j>>,
+    description: Option<&'a Node<'j>>,
+    values: Option<&'a Node<'j>>,
+    items: Option<&'a Node<'j>>,
+    one_of: Option<&'a Node<'j>>,
+    properties: Option<&'a Node<'j>>,
+}
 
-        impl<'de> Visitor<'de> for NodeVisitor {
-            type Value = Node<'de>;
+impl<'a, 'j> Keywords<'a, 'j> {
+    fn parts(&self, tree: &'a Tree<'j>) -> impl Iterator<Item = &'a Node<'j>> {
+        [self.any_of, self.one_of, self.all_of].into_iter().flat_map(|parts| tree.list(parts))
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a JSON value")
-            }
+fn text<'a>(node: Option<&'a Node<'_>>) -> Option<&'a str> {
+    node.and_then(Node::text)
+}
 
-            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Node::Text(Cow::Borrowed(text)))
-            }
+impl Node<'_> {
+    fn text(&self) -> Option<&str> {
+        if let Self::Text(text) = self { Some(text) } else { None }
+    }
+}
 
-            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Node::Text(Cow::Owned(text.to_owned())))
-            }
+/// What is read of a tree: the members of the objects that are still open, and of those that are closed.
+struct Reader<'j> {
+    open: Vec<Member<'j>>,
+    closed: Vec<Member<'j>>,
+}
 
-            fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
-                Ok(Node::Other)
-            }
+impl Reader<'_> {
+    /// Closes the object or list whose members are those from `start` on.
+    fn close(&mut self, start: usize) -> Range<usize> {
+        let from = self.closed.len();
+        self.closed.extend(self.open.drain(start..));
+        from..self.closed.len()
+    }
+}
 
-            fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
-                Ok(Node::Other)
-            }
+struct ReadNode<'r, 'j>(&'r mut Reader<'j>);
 
-            fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
-                Ok(Node::Other)
-            }
+impl<'de> DeserializeSeed<'de> for ReadNode<'_, 'de> {
+    type Value = Node<'de>;
 
-            fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
-                Ok(Node::Other)
-            }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
-            fn visit_unit<E>(self) -> Result<Self::Value, E> {
-                Ok(Node::Other)
-            }
+impl<'de> Visitor<'de> for ReadNode<'_, 'de> {
+    type Value = Node<'de>;
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut values = Vec::new();
-                while let Some(value) = seq.next_element()? {
-                    values.push(value);
-                }
-                Ok(Node::List(values))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members: Vec<(Cow<'de, str>, Node<'de>)> = Vec::new();
-                while let Some((Key(key), value)) = map.next_entry()? {
-                    members.push((key, value));
-                }
-                // Of equal keys the last counts; the sort keeps their order.
-                members.reverse();
-                members.sort_by(|(one, _), (other, _)| one.cmp(other));
-                members.dedup_by(|(later, _), (first, _)| later == first);
-                Ok(Node::Object(members))
-            }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Node::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Node::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Node::Other)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Node::Other)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Node::Other)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Node::Other)
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Node::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let start = self.0.open.len();
+        while let Some(value) = seq.next_element_seed(ReadNode(self.0))? {
+            self.0.open.push((Cow::Borrowed(""), value));
         }
+        Ok(Node::List(self.0.close(start)))
+    }
 
-        deserializer.deserialize_any(NodeVisitor)
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let start = self.0.open.len();
+        while let Some(Key(key)) = map.next_key()? {
+            let value = map.next_value_seed(ReadNode(self.0))?;
+            self.0.open.push((key, value));
+        }
+        Ok(Node::Object(self.0.close(start)))
     }
 }
 
@@ -127,38 +223,35 @@ impl<'de> Deserialize<'de> for Node<'de> {
 #[derive(serde::Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// All parameters of `schema`, outer ones first within each object.
-fn parameters<'a>(schema: &'a Node<'a>) -> Vec<Parameter<'a>> {
+/// All parameters of a schema, outer ones first within each object.
+fn parameters<'a>(tree: &'a Tree<'_>) -> Vec<Parameter<'a>> {
     let mut found = Vec::new();
-    walk(schema, schema, 0, &mut found);
+    walk(tree, &tree.root, 0, &mut found);
     found
 }
 
-fn walk<'a>(root: &'a Node<'a>, schema: &'a Node<'a>, depth: usize, found: &mut Vec<Parameter<'a>>) {
-    let schema = resolved(root, schema);
-    if !matches!(schema, Node::Object(_)) || depth >= DEPTH_MAX {
+fn walk<'a, 'j>(tree: &'a Tree<'j>, schema: &'a Node<'j>, depth: usize, found: &mut Vec<Parameter<'a>>) {
+    if depth >= DEPTH_MAX {
         return;
     }
-    for (name, property) in schema.get("properties").map(Node::members).unwrap_or_default() {
+    let keywords = tree.keywords(tree.resolved(schema));
+    for (name, property) in tree.sorted_members(keywords.properties) {
         if found.len() >= PARAMETERS_MAX {
             return;
         }
-        found.push(parameter(root, name, property));
-        walk(root, property, depth + 1, found);
+        found.push(parameter(tree, name, property));
+        walk(tree, property, depth + 1, found);
     }
-    if let Some(items) = schema.get("items") {
-        walk(root, items, depth + 1, found);
-    }
-    for part in parts(schema) {
-        walk(root, part, depth + 1, found);
+    for part in keywords.items.into_iter().chain(keywords.parts(tree)) {
+        walk(tree, part, depth + 1, found);
     }
 }
 
-fn parameter<'a>(root: &'a Node<'a>, name: &'a str, property: &'a Node<'a>) -> Parameter<'a> {
-    let target = resolved(root, property);
-    let description = |value: &'a Node<'a>| value.get("description").and_then(Node::text);
+fn parameter<'a, 'j>(tree: &'a Tree<'j>, name: &'a str, property: &'a Node<'j>) -> Parameter<'a> {
+    let target = tree.resolved(property);
+    let description = |node| text(tree.keywords(node).description);
     let mut enum_values = Vec::new();
-    add_enum(root, target, 0, &mut enum_values);
+    add_enum(tree, target, 0, &mut enum_values);
     Parameter {
         name,
         description: description(property).or_else(|| description(target)).unwrap_or_default(),
@@ -166,26 +259,16 @@ fn parameter<'a>(root: &'a Node<'a>, name: &'a str, property: &'a Node<'a>) -> P
     }
 }
 
-fn add_enum<'a>(root: &'a Node<'a>, schema: &'a Node<'a>, depth: usize, values: &mut Vec<&'a str>) {
-    let object = resolved(root, schema);
-    if !matches!(object, Node::Object(_)) || depth >= 3 {
+fn add_enum<'a, 'j>(tree: &'a Tree<'j>, schema: &'a Node<'j>, depth: usize, values: &mut Vec<&'a str>) {
+    if depth >= 3 {
         return;
     }
-    values.extend(object.get("enum").map(Node::list).unwrap_or_default().iter().filter_map(Node::text));
-    values.extend(object.get("const").and_then(Node::text));
-    for part in parts(object).chain(object.get("items")) {
-        add_enum(root, part, depth + 1, values);
+    let keywords = tree.keywords(tree.resolved(schema));
+    values.extend(tree.list(keywords.values).filter_map(Node::text));
+    values.extend(text(keywords.constant));
+    for part in keywords.parts(tree).chain(keywords.items) {
+        add_enum(tree, part, depth + 1, values);
     }
-}
-
-fn parts<'a>(schema: &'a Node<'a>) -> impl Iterator<Item = &'a Node<'a>> {
-    ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|key| schema.get(key)).flat_map(Node::list)
-}
-
-/// What a reference inside the same document points to; anything else is itself.
-fn resolved<'a>(root: &'a Node<'a>, schema: &'a Node<'a>) -> &'a Node<'a> {
-    let target = schema.get("$ref").and_then(Node::text).and_then(|path| path.strip_prefix('#'));
-    target.and_then(|path| root.at(path)).unwrap_or(schema)
 }
 
 /// Gives `read` the tool's text as a document, every string borrowed from where it is.
@@ -198,8 +281,7 @@ pub(super) fn with_document<T>(
 ) -> T {
     // A schema that nests too deep for the parser is still a tool, found by its name and description.
     let schema = input_schema.filter(|schema| schema.get().len() <= SCHEMA_BYTES_MAX);
-    let schema = schema.and_then(|schema| serde_json::from_str(schema.get()).ok());
-    let schema: Node<'_> = schema.unwrap_or(Node::Other);
+    let schema = Tree::read(schema.map_or("null", RawValue::get));
     read(&Document { name, title, description, parameters: parameters(&schema) })
 }
 
@@ -219,7 +301,7 @@ mod tests {
             }
         });
         let text = schema.to_string();
-        let schema: Node<'_> = serde_json::from_str(&text).unwrap();
+        let schema = Tree::read(&text);
         let found = parameters(&schema);
         let mut names: Vec<_> = found.iter().map(|parameter| parameter.name).collect();
         names.sort_unstable();
@@ -242,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_schema_that_refers_to_itself_ends() {
-        let schema: Node<'_> = serde_json::from_str(r##"{"properties": {"next": {"$ref": "#"}}}"##).unwrap();
+        let schema = Tree::read(r##"{"properties": {"next": {"$ref": "#"}}}"##);
         assert_eq!(parameters(&schema).len(), DEPTH_MAX);
     }
 }
