@@ -33,8 +33,9 @@ pub(super) fn split_prefix(name: &str) -> Option<(&str, &str)> {
 /// A name without case, diacritics and separators: every spelling of it has the same key.
 pub(super) fn key(name: &str) -> String {
     if name.is_ascii() {
-        let mut key = name.to_ascii_lowercase();
-        key.retain(|c| c.is_ascii_alphanumeric());
+        let mut key = String::with_capacity(name.len());
+        let letters = name.bytes().filter(u8::is_ascii_alphanumeric);
+        key.extend(letters.map(|byte| char::from(byte.to_ascii_lowercase())));
         return key;
     }
     let mut key = text::fold(&text::visible(name));
@@ -94,17 +95,18 @@ pub(super) fn pointers(description: &str) -> Vec<&str> {
 
 /// Whether a text says one of the words of advice, whatever its case.
 fn is_advice(text: &str) -> bool {
-    const SIGNS: [&[u8]; 6] = [b"instead", b"prefer", b"deprecated", b"superseded", b"replaced", b"rather"];
-    text.as_bytes().windows(b"prefer".len()).enumerate().any(|(at, window)| {
-        // Two letters tell nearly always that it is none.
-        let start = [window[0].to_ascii_lowercase(), window[1].to_ascii_lowercase()];
-        SIGNS.iter().any(|sign| {
-            sign.starts_with(&start)
-                && text
-                    .as_bytes()
-                    .get(at..at + sign.len())
-                    .is_some_and(|word| word.eq_ignore_ascii_case(sign))
-        })
+    let bytes = text.as_bytes();
+    bytes.windows(2).enumerate().any(|(at, start)| {
+        let sign = match &[start[0].to_ascii_lowercase(), start[1].to_ascii_lowercase()] {
+            b"in" => "instead",
+            b"pr" => "prefer",
+            b"de" => "deprecated",
+            b"su" => "superseded",
+            b"re" => "replaced",
+            b"ra" => "rather",
+            _ => return false,
+        };
+        bytes[at..].get(..sign.len()).is_some_and(|word| word.eq_ignore_ascii_case(sign.as_bytes()))
     })
 }
 

@@ -132,7 +132,7 @@ impl WordReader<'_> {
         if !word.joined {
             if !self.previous.is_empty() {
                 let alternatives = vec![(analyzer.pair_term(&self.previous, &known.stem), 1.0)];
-                let text = format!("{} {}", self.previous, known.stem);
+                let text = [self.previous.as_str(), " ", &known.stem].concat();
                 self.pairs.push(QueryWord { text, weight: self.options.pair, alternatives, bonus: true });
             }
             self.previous.clear();
@@ -143,11 +143,13 @@ impl WordReader<'_> {
             known.weight += weight * self.options.repeat;
             return;
         }
-        let mut alternatives = vec![(own, 1.0)];
+        let synonyms = analyzer.synonyms(own);
+        let mut alternatives = Vec::with_capacity(synonyms.len() + 3);
+        alternatives.push((own, 1.0));
         if self.lithuanian && word.script == Script::Latin {
             analyzer.lithuanian_terms(self.memory, word, |term| alternatives.push((term, 1.0)));
         }
-        alternatives.extend(self.analyzer.synonyms(own).iter().map(|&term| (term, self.options.synonym)));
+        alternatives.extend(synonyms.iter().map(|&term| (term, self.options.synonym)));
         self.words.push(QueryWord { text: word.lower.to_owned(), weight, alternatives, bonus: false });
     }
 }

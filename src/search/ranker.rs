@@ -162,10 +162,14 @@ fn split_lead(description: &str) -> (&str, &str) {
     const LEAD_BYTES_MAX: usize = 300;
     let description = description.trim_start();
     let head = &description[..description.floor_char_boundary(LEAD_BYTES_MAX)];
-    let end = ["\n", ". ", "。", "! ", "? "]
-        .iter()
-        .filter_map(|stop| head.find(stop).map(|at| at + stop.len()))
-        .min();
+    let bytes = head.as_bytes();
+    let end = (0..bytes.len()).find_map(|at| match bytes[at] {
+        b'\n' => Some(at + 1),
+        b'.' | b'!' | b'?' if bytes.get(at + 1) == Some(&b' ') => Some(at + 2),
+        // The first byte of "。".
+        0xe3 if bytes[at..].starts_with("。".as_bytes()) => Some(at + "。".len()),
+        _ => None,
+    });
     description.split_at(end.unwrap_or(head.len()))
 }
 

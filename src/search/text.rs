@@ -82,26 +82,32 @@ pub(super) enum Piece<'a> {
 
 /// Cuts a text at ASCII signs and spaces. [`for_each_word`] of the pieces gives the words of the text.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
+    let is_sign = |byte: &u8| SIGNS[usize::from(*byte)];
     let bytes = text.as_bytes();
-    let is_sign = |byte: u8| byte.is_ascii() && !byte.is_ascii_alphanumeric() && byte != b'\'';
     let mut at = 0;
     std::iter::from_fn(move || {
-        while bytes.get(at).is_some_and(|&byte| is_sign(byte)) {
-            at += 1;
-        }
-        let (start, mut any) = (at, 0);
-        while let Some(&byte) = bytes.get(at).filter(|&&byte| !is_sign(byte)) {
-            any |= byte;
-            at += 1;
-        }
+        let start = at + bytes[at..].iter().position(|byte| !is_sign(byte))?;
+        at = bytes[start..].iter().position(is_sign).map_or(bytes.len(), |len| start + len);
         // Signs are ASCII, so both ends are characters' edges.
-        match (start == at, any.is_ascii()) {
-            (true, _) => None,
-            (_, true) => Some(Piece::Ascii(&text[start..at])),
-            (_, false) => Some(Piece::Other(&text[start.saturating_sub(1)..at])),
-        }
+        let run = &text[start..at];
+        Some(if run.is_ascii() {
+            Piece::Ascii(run)
+        } else {
+            Piece::Other(&text[start.saturating_sub(1)..at])
+        })
     })
 }
+
+/// ASCII characters that are in no word.
+const SIGNS: [bool; 256] = {
+    let mut signs = [false; 256];
+    let mut byte = 0_u8;
+    while byte.is_ascii() {
+        signs[byte as usize] = !byte.is_ascii_alphanumeric() && byte != b'\'';
+        byte += 1;
+    }
+    signs
+};
 
 /// `text` in NFKC, with what cannot be seen and apostrophes inside words left out.
 pub(super) fn visible(text: &str) -> Cow<'_, str> {
@@ -117,6 +123,14 @@ pub(super) fn fold(word: &str) -> String {
     let mut folded = String::with_capacity(word.len());
     fold_into(&word.to_lowercase(), &mut folded);
     folded
+}
+
+/// Whether a run is one word as it stands, ASCII letters of which at most the first is a capital: most are.
+pub(super) fn is_plain(run: &str) -> bool {
+    let (first, rest) = run.as_bytes().split_first().unwrap_or((&b'0', &[]));
+    run.len() <= WORD_BYTES_MAX
+        && first.is_ascii_alphabetic()
+        && rest.iter().fold(true, |all, byte| all & byte.is_ascii_lowercase())
 }
 
 fn is_hidden(c: char) -> bool {
@@ -243,15 +257,21 @@ struct Buffers {
 }
 
 impl Buffers {
-    fn word(&mut self, text: &str, script: Script, joined: bool) -> Word<'_> {
-        self.lower.clear();
-        self.folded.clear();
+    fn word<'b>(&'b mut self, text: &'b str, script: Script, joined: bool) -> Word<'b> {
         if text.is_ascii() {
+            // Folding leaves it alone, so one text is both.
+            if !text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+                return Word { lower: text, folded: text, script, capital: false, joined };
+            }
+            self.lower.clear();
             self.lower.push_str(text);
             self.lower.make_ascii_lowercase();
-        } else {
-            self.lower.extend(text.chars().flat_map(char::to_lowercase));
+            let capital = text.starts_with(|c: char| c.is_ascii_uppercase());
+            return Word { lower: &self.lower, folded: &self.lower, script, capital, joined };
         }
+        self.lower.clear();
+        self.folded.clear();
+        self.lower.extend(text.chars().flat_map(char::to_lowercase));
         fold_into(&self.lower, &mut self.folded);
         let capital = text.starts_with(char::is_uppercase);
         Word { lower: &self.lower, folded: &self.folded, script, capital, joined }
@@ -261,6 +281,10 @@ impl Buffers {
 /// Visits a run of spaced script: its parts, and its whole spelling when that may be a word too.
 fn visit_run(run: &str, script: Script, buffers: &mut Buffers, visit: &mut impl FnMut(Word<'_>)) {
     let run = &run[..run.floor_char_boundary(WORD_BYTES_MAX)];
+    if is_plain(run) {
+        visit(buffers.word(run, script, false));
+        return;
+    }
     let mut start = 0;
     let mut cuts = 0;
     let mut previous = None;

@@ -78,6 +78,10 @@ impl Taken {
 }
 
 fn kind(word: &str) -> Option<&'static str> {
+    // Each kind has one of these signs.
+    if !word.bytes().any(|byte| matches!(byte, b'.' | b'/' | b':' | b'@')) {
+        return None;
+    }
     if word.contains("://") || word.starts_with("www.") {
         return Some("url");
     }
