@@ -7,7 +7,7 @@
 //! Memories are lent from a [`Pool`] rather than kept by threads: an analysis may run on any of hundreds of threads, and
 //! each would start with nothing and hold megabytes.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,49 +20,102 @@ const WORD_BYTES_MAX: usize = 64;
 /// Values by word.
 #[derive(Debug)]
 pub struct Remembered<V> {
+    /// Keyed anew in each process, so that nobody who writes tools can choose words that collide.
+    hasher: foldhash::fast::RandomState,
     young: Generation<V>,
     old: Generation<V>,
     /// Of a word that is too long to be kept.
     unkept: Option<V>,
 }
 
+/// A hash table whose words lie in one text: a listing has thousands of new ones, and a map would make a string of each.
 #[derive(Debug)]
 struct Generation<V> {
-    /// Keyed anew in each process, so that nobody who writes tools can choose words that collide.
-    places: HashMap<Box<str>, u32, foldhash::fast::RandomState>,
+    /// Hash and place of each word, the place from 1; a place of 0 is free. Probed one after the other, and never more
+    /// than half full.
+    slots: Vec<(u32, u32)>,
+    text: String,
+    /// Where each word ends in `text`.
+    ends: Vec<u32>,
     values: Vec<V>,
 }
 
 impl<V> Default for Generation<V> {
     fn default() -> Self {
-        Self { places: HashMap::default(), values: Vec::new() }
+        Self { slots: Vec::new(), text: String::new(), ends: Vec::new(), values: Vec::new() }
+    }
+}
+
+impl<V> Generation<V> {
+    fn find(&self, word: &str, hash: u32) -> Option<usize> {
+        let mask = self.slots.len().checked_sub(1)?;
+        let mut slot = hash as usize & mask;
+        loop {
+            let (known, place) = self.slots[slot];
+            let place = place.checked_sub(1)? as usize;
+            if known == hash && self.word(place) == word.as_bytes() {
+                return Some(place);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    fn word(&self, place: usize) -> &[u8] {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text.as_bytes()[start as usize..self.ends[place] as usize]
+    }
+
+    /// Adds a word that is not there.
+    fn insert(&mut self, word: &str, hash: u32, value: V) -> &V {
+        let place = self.values.len();
+        if self.slots.len() <= place * 2 {
+            let larger = vec![(0, 0); (self.slots.len() * 2).max(64)];
+            for (hash, place) in std::mem::replace(&mut self.slots, larger) {
+                if place > 0 {
+                    self.take_slot(hash, place);
+                }
+            }
+        }
+        self.take_slot(hash, place as u32 + 1);
+        self.text.push_str(word);
+        self.ends.push(self.text.len() as u32);
+        self.values.push(value);
+        &self.values[place]
+    }
+
+    fn take_slot(&mut self, hash: u32, place: u32) {
+        let mask = self.slots.len() - 1;
+        let mut slot = hash as usize & mask;
+        while self.slots[slot].1 > 0 {
+            slot = (slot + 1) & mask;
+        }
+        self.slots[slot] = (hash, place);
     }
 }
 
 impl<V> Default for Remembered<V> {
     fn default() -> Self {
-        Self { young: Generation::default(), old: Generation::default(), unkept: None }
+        let hasher = foldhash::fast::RandomState::default();
+        Self { hasher, young: Generation::default(), old: Generation::default(), unkept: None }
     }
 }
 
 impl<V: Clone> Remembered<V> {
     /// The value for `word`, which `work_out` must give alike each time.
     pub fn get(&mut self, word: &str, work_out: impl FnOnce() -> V) -> &V {
-        if let Some(&place) = self.young.places.get(word) {
-            return &self.young.values[place as usize];
-        }
         if word.len() > WORD_BYTES_MAX {
             return self.unkept.insert(work_out());
         }
-        let known = self.old.places.get(word).map(|&place| self.old.values[place as usize].clone());
+        let hash = self.hasher.hash_one(word.as_bytes()) as u32;
+        if let Some(place) = self.young.find(word, hash) {
+            return &self.young.values[place];
+        }
+        let known = self.old.find(word, hash).map(|place| self.old.values[place].clone());
         let value = known.unwrap_or_else(work_out);
         if self.young.values.len() == WORDS_MAX {
             self.old = std::mem::take(&mut self.young);
         }
-        let place = self.young.values.len();
-        self.young.places.insert(word.into(), place as u32);
-        self.young.values.push(value);
-        &self.young.values[place]
+        self.young.insert(word, hash, value)
     }
 }
 
@@ -117,7 +170,8 @@ mod tests {
         }
         assert_eq!(worked_out, 1);
         assert!(remembered.young.values.len() + remembered.old.values.len() <= WORDS_MAX * 2);
-        assert!(remembered.young.places.len() == remembered.young.values.len());
+        let places = remembered.young.slots.iter().filter(|slot| slot.1 > 0).count();
+        assert_eq!(places, remembered.young.values.len());
     }
 
     #[test]
