@@ -9,14 +9,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasher, Hash, Hasher};
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
-use super::document::{DocumentTerm, FIELDS, Field, TermHasher};
+use super::document::{DocumentTerm, FIELDS, Field, TermMap};
 use super::remembered::{Pool, Remembered};
 use super::text::{self, Piece, Script, Word};
-use super::variants;
+use super::{english, variants};
 
 /// Which stems a term belongs to; terms of different kinds never meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,6 +37,9 @@ pub(super) struct Memory {
     words: Remembered<FoldedWord>,
     /// The Lithuanian terms by a word in lower case.
     lithuanian: Remembered<[u64; 2]>,
+    /// A stem, and the stems of a run, being made; kept to save allocations.
+    stem: String,
+    stems: String,
 }
 
 /// What is known of a folded word.
@@ -57,15 +60,32 @@ pub(super) struct FoldedWord {
 #[derive(Debug, Clone)]
 pub(super) struct Run {
     words: Box<[RunWord]>,
-    /// Its words in lower case, a space behind each.
-    spelled: Box<str>,
+    /// Its words in lower case, a space behind each; then the stems of its words.
+    text: Box<str>,
+    spelled_len: usize,
 }
 
 #[derive(Debug, Clone)]
 struct RunWord {
     term: u64,
-    stem: Box<str>,
+    /// Where its stem ends in the run's text; it starts where the one before ends.
+    stem_end: u32,
     joined: bool,
+}
+
+impl Run {
+    fn spelled(&self) -> &str {
+        &self.text[..self.spelled_len]
+    }
+
+    /// Its words, each with its stem.
+    fn words(&self) -> impl Iterator<Item = (&RunWord, &str)> {
+        let mut start = self.spelled_len;
+        self.words.iter().map(move |word| {
+            let end = word.stem_end as usize;
+            (word, &self.text[std::mem::replace(&mut start, end)..end])
+        })
+    }
 }
 
 pub(super) struct Analyzer {
@@ -73,15 +93,29 @@ pub(super) struct Analyzer {
     stemmers: Stemmers,
     memories: Pool<Memory>,
     /// For the term of a word, the terms of the words it shares a group with; sorted.
-    synonyms: HashMap<u64, Box<[u64]>, BuildHasherDefault<TermHasher>>,
-    /// Sorted.
-    stop_words: Vec<&'static str>,
-    /// Sorted.
-    weak_words: Vec<&'static str>,
-    /// Sorted.
-    function_words: Vec<&'static str>,
-    /// Sorted.
-    shared_function_words: Vec<&'static str>,
+    synonyms: TermMap<Box<[u64]>>,
+    /// What is known of words that mean little, by folded word.
+    listed: HashMap<&'static str, Listed, foldhash::fast::RandomState>,
+}
+
+/// What the lists of words say of one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Listed {
+    is_stop: bool,
+    is_weak: bool,
+    function_weight: usize,
+}
+
+fn listed_words() -> HashMap<&'static str, Listed, foldhash::fast::RandomState> {
+    let mut listed: HashMap<&'static str, Listed, _> = HashMap::default();
+    let mut list = |words: &'static str, mark: fn(&mut Listed)| {
+        words.split_whitespace().for_each(|word| mark(listed.entry(word).or_default()));
+    };
+    list(variants::STOP_WORDS, |word| word.is_stop = true);
+    list(variants::WEAK_WORDS, |word| word.is_weak = true);
+    list(variants::SHARED_FUNCTION_WORDS, |word| word.function_weight = 1);
+    list(variants::FUNCTION_WORDS, |word| word.function_weight = 2);
+    listed
 }
 
 struct Stemmers {
@@ -125,18 +159,15 @@ impl Analyzer {
                 tamil: Stemmer::create(Algorithm::Tamil),
             },
             memories: Pool::default(),
-            synonyms: HashMap::default(),
-            stop_words: sorted_words(variants::STOP_WORDS),
-            weak_words: sorted_words(variants::WEAK_WORDS),
-            function_words: sorted_words(variants::FUNCTION_WORDS),
-            shared_function_words: sorted_words(variants::SHARED_FUNCTION_WORDS),
+            synonyms: TermMap::default(),
+            listed: listed_words(),
         };
         analyzer.synonyms = analyzer.synonym_terms();
         analyzer
     }
 
-    fn synonym_terms(&self) -> HashMap<u64, Box<[u64]>, BuildHasherDefault<TermHasher>> {
-        let mut found: HashMap<u64, Vec<u64>> = HashMap::new();
+    fn synonym_terms(&self) -> TermMap<Box<[u64]>> {
+        let mut found: TermMap<Vec<u64>> = TermMap::default();
         for group in variants::GROUPS {
             let terms: Vec<u64> = group.iter().map(|word| self.term(word, Script::Latin)).collect();
             for &term in &terms {
@@ -167,6 +198,12 @@ impl Analyzer {
     }
 
     fn stemmed<'w>(&self, folded: &'w str, script: Script) -> Cow<'w, str> {
+        if script == Script::Latin {
+            let mut word = folded.to_owned();
+            if english::stem(&mut word) {
+                return Cow::Owned(word);
+            }
+        }
         self.stemmers
             .of(script)
             .map_or(Cow::Borrowed(folded), |stemmer| stemmer.stem(folded).into_owned().into())
@@ -174,43 +211,58 @@ impl Analyzer {
 
     /// What is known of a folded word.
     pub fn word<'m>(&self, memory: &'m mut Memory, folded: &str, script: Script) -> &'m FoldedWord {
-        self.folded_word(&mut memory.words, folded, script)
-    }
-
-    fn folded_word<'m>(
-        &self,
-        words: &'m mut Remembered<FoldedWord>,
-        folded: &str,
-        script: Script,
-    ) -> &'m FoldedWord {
-        words.get(folded, || {
+        memory.words.get(folded, || {
             let stem = self.stemmed(folded, script);
+            let Listed { is_stop, is_weak, function_weight } =
+                self.listed.get(folded).copied().unwrap_or_default();
             FoldedWord {
                 term: self.stem_term(&stem),
-                is_stop: has(&self.stop_words, folded),
-                is_weak: has(&self.weak_words, folded) || folded.bytes().all(|byte| byte.is_ascii_digit()),
-                function_weight: match has(&self.function_words, folded) {
-                    true => 2,
-                    false => usize::from(has(&self.shared_function_words, folded)),
-                },
                 stem: stem.into(),
+                is_stop,
+                is_weak: is_weak || folded.bytes().all(|byte| byte.is_ascii_digit()),
+                function_weight,
             }
         })
     }
 
     /// What a run of ASCII letters, digits and apostrophes becomes.
     pub fn run<'m>(&self, memory: &'m mut Memory, run: &str) -> &'m Run {
-        let Memory { runs, words: folded, .. } = memory;
+        let Memory { runs, stem, stems, .. } = memory;
         runs.get(run, || {
-            let (mut words, mut spelled) = (Vec::new(), String::new());
+            let mut text = String::with_capacity(run.len() * 2 + 2);
+            if text::is_plain(run) {
+                stem.clear();
+                stem.push_str(run);
+                stem.make_ascii_lowercase();
+                text.extend([stem.as_str(), " "]);
+                if english::stem(stem) {
+                    let spelled_len = text.len();
+                    text.push_str(stem);
+                    let (term, stem_end) = (self.stem_term(stem), text.len() as u32);
+                    let words = Box::new([RunWord { term, stem_end, joined: false }]);
+                    return Run { words, text: text.into(), spelled_len };
+                }
+                text.clear();
+            }
+            let mut words = Vec::new();
+            stems.clear();
             text::for_each_word(run, |word| {
-                let FoldedWord { stem, term, .. } = self.folded_word(folded, word.folded, word.script);
-                words.push(RunWord { term: *term, stem: stem.clone(), joined: word.joined });
+                stem.clear();
+                stem.push_str(word.folded);
+                if !english::stem(stem) {
+                    *stem = self.stemmed(word.folded, word.script).into_owned();
+                }
+                stems.push_str(stem);
+                let (term, stem_end) = (self.stem_term(stem), stems.len() as u32);
+                words.push(RunWord { term, stem_end, joined: word.joined });
                 if !word.joined {
-                    spelled.extend([word.lower, " "]);
+                    text.extend([word.lower, " "]);
                 }
             });
-            Run { words: words.into(), spelled: spelled.into() }
+            let spelled_len = text.len();
+            words.iter_mut().for_each(|word| word.stem_end += spelled_len as u32);
+            text.push_str(stems);
+            Run { words: words.into(), text: text.into(), spelled_len }
         })
     }
 
@@ -218,7 +270,7 @@ impl Analyzer {
     pub fn spell(&self, memory: &mut Memory, name: &str, words: &mut String) {
         for piece in text::pieces(name) {
             match piece {
-                Piece::Ascii(run) => words.push_str(&self.run(memory, run).spelled),
+                Piece::Ascii(run) => words.push_str(self.run(memory, run).spelled()),
                 Piece::Other(text) => text::for_each_word(text, |word| {
                     if !word.joined {
                         words.extend([word.lower, " "]);
@@ -255,21 +307,28 @@ impl Analyzer {
         self.synonyms.get(&term).map_or(&[], |terms| terms)
     }
 
-    /// The same for a text whole and in pieces.
+    /// The same for a text whole and in pieces. Room is left for a field.
     fn hash(&self, kind: Kind, pieces: &[&str]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
         kind.hash(&mut hasher);
         pieces.iter().for_each(|piece| hasher.write(piece.as_bytes()));
-        hasher.finish()
+        hasher.finish() & !FIELD_BITS
     }
 }
+
+/// The bits of a number that hold a field: a term has zeros there.
+const FIELD_BITS: u64 = FIELDS as u64 - 1;
+const _: () = assert!(FIELDS.is_power_of_two());
 
 /// Collects the terms of a document's fields.
 pub(super) struct FieldTerms<'a> {
     analyzer: &'a Analyzer,
     memory: &'a mut Memory,
-    found: Vec<(u64, u8)>,
+    /// Terms with the field in the bits that they leave free.
+    found: Vec<u64>,
     lengths: [u16; FIELDS],
+    /// The stem of the word before in the field.
+    previous: String,
     pub lithuanian: bool,
 }
 
@@ -279,29 +338,30 @@ const FIELD_WORDS_MAX: u16 = 512;
 impl<'a> FieldTerms<'a> {
     pub fn new(analyzer: &'a Analyzer, memory: &'a mut Memory) -> Self {
         let found = Vec::with_capacity(256);
-        Self { analyzer, memory, found, lengths: [0; FIELDS], lithuanian: false }
+        let previous = String::with_capacity(32);
+        Self { analyzer, memory, found, lengths: [0; FIELDS], previous, lithuanian: false }
     }
 
     /// Adds the terms of `text` to a field.
     pub fn read(&mut self, field: Field, text: &str) {
-        let mut previous = String::new();
+        self.previous.clear();
         if is_lithuanian(text) {
             self.lithuanian = true;
-            self.read_words(field, text, true, &mut previous);
+            self.read_words(field, text, true);
             return;
         }
         for piece in text::pieces(text) {
             match piece {
-                Piece::Ascii(run) => self.read_run(field, run, &mut previous),
-                Piece::Other(text) => self.read_words(field, text, false, &mut previous),
+                Piece::Ascii(run) => self.read_run(field, run),
+                Piece::Other(text) => self.read_words(field, text, false),
             }
         }
     }
 
-    fn read_words(&mut self, field: Field, text: &str, lithuanian: bool, previous: &mut String) {
-        let Self { analyzer, memory, found, lengths, .. } = self;
+    fn read_words(&mut self, field: Field, text: &str, lithuanian: bool) {
+        let Self { analyzer, memory, found, lengths, previous, .. } = self;
         let length = &mut lengths[field as usize];
-        let mut add = |term| found.push((term, field as u8));
+        let mut add = |term| found.push(term | field as u64);
         text::for_each_word(text, |word| {
             if *length == FIELD_WORDS_MAX {
                 return;
@@ -318,17 +378,17 @@ impl<'a> FieldTerms<'a> {
         });
     }
 
-    fn read_run(&mut self, field: Field, run: &str, previous: &mut String) {
-        let Self { analyzer, memory, found, lengths, .. } = self;
+    fn read_run(&mut self, field: Field, run: &str) {
+        let Self { analyzer, memory, found, lengths, previous, .. } = self;
         let length = &mut lengths[field as usize];
-        let mut add = |term| found.push((term, field as u8));
-        for word in &analyzer.run(memory, run).words {
+        let mut add = |term| found.push(term | field as u64);
+        for (word, stem) in analyzer.run(memory, run).words() {
             if *length == FIELD_WORDS_MAX {
                 return;
             }
             add(word.term);
             if is_paired(field) && !word.joined {
-                add_pair(analyzer, previous, &word.stem, &mut add);
+                add_pair(analyzer, previous, stem, &mut add);
             }
             *length += u16::from(!word.joined);
         }
@@ -338,12 +398,13 @@ impl<'a> FieldTerms<'a> {
     pub fn finish(mut self) -> (Box<[DocumentTerm]>, [u16; FIELDS]) {
         self.found.sort_unstable();
         let mut terms: Vec<DocumentTerm> = Vec::with_capacity(self.found.len());
-        for (term, field) in self.found {
+        for found in self.found {
+            let (term, field) = (found & !FIELD_BITS, found & FIELD_BITS);
             if terms.last().is_none_or(|last| last.term != term) {
                 terms.push(DocumentTerm { term, tf: [0; FIELDS] });
             }
             let last = terms.last_mut().expect("a term was pushed just above");
-            let tf = &mut last.tf[usize::from(field)];
+            let tf = &mut last.tf[field as usize];
             *tf = tf.saturating_add(1);
         }
         (terms.into_boxed_slice(), self.lengths)
@@ -362,16 +423,6 @@ fn add_pair(analyzer: &Analyzer, previous: &mut String, stem: &str, add: &mut im
 /// Fields in which words that stand together are also looked for as one.
 fn is_paired(field: Field) -> bool {
     matches!(field, Field::Name | Field::Title | Field::Lead)
-}
-
-fn sorted_words(list: &'static str) -> Vec<&'static str> {
-    let mut words: Vec<_> = list.split_whitespace().collect();
-    words.sort_unstable();
-    words
-}
-
-fn has(sorted: &[&'static str], word: &str) -> bool {
-    sorted.binary_search(&word).is_ok()
 }
 
 /// Whether text has letters that no other language writes.

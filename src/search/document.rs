@@ -1,6 +1,7 @@
 //! What is ranked: a tool as text, and what remains of it after analysis.
 
-use std::hash::Hasher;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::mem::size_of;
 
 /// A tool, in the words of its definition.
@@ -111,6 +112,9 @@ impl AnalyzedDocument {
     }
 }
 
+/// Values by term.
+pub(super) type TermMap<V> = HashMap<u64, V, BuildHasherDefault<TermHasher>>;
+
 /// Terms are SipHash values already.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct TermHasher(u64);
@@ -127,6 +131,7 @@ impl Hasher for TermHasher {
     }
 
     fn write_u64(&mut self, term: u64) {
-        self.0 = term;
+        // The lowest bits, which maps go by, are none.
+        self.0 = term.rotate_left(32);
     }
 }
