@@ -11,26 +11,18 @@
 //!
 //! Source: Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond (2009), section 3.6 (BM25F).
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::mem::size_of;
 use std::sync::Arc;
 
-use super::document::{AnalyzedDocument, DocumentTerm, FIELDS, Field, TermHasher};
+use super::document::{AnalyzedDocument, DocumentTerm, FIELDS, Field, TermMap};
 use super::options::{FieldOptions, RankerOptions};
+use super::postings::{Posting, PostingLists, Postings};
 use super::vectors::{QueryVector, biased, inverse_norm};
 
 /// The tools of one listing, searchable.
 #[derive(Debug)]
 pub struct Index {
-    /// Term to its place in `starts` and `idf`.
-    terms: HashMap<u64, u32, BuildHasherDefault<TermHasher>>,
-    /// Where each term's postings start; one more than there are terms.
-    starts: Vec<u32>,
-    idf: Vec<f32>,
-    /// Documents of the postings, in order within a term.
-    documents: Vec<u32>,
-    impacts: Vec<f32>,
+    postings: PostingLists,
     /// Names, full and bare, with their documents; sorted.
     names: Vec<(u64, u32)>,
     /// Documents that point to another one, in order.
@@ -44,14 +36,6 @@ pub struct Index {
     len: usize,
 }
 
-/// The postings of one term.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Postings<'a> {
-    pub idf: f32,
-    pub documents: &'a [u32],
-    pub impacts: &'a [f32],
-}
-
 impl Index {
     /// # Cost
     ///
@@ -62,41 +46,16 @@ impl Index {
         dimensions: usize,
     ) -> Self {
         let means = mean_lengths(documents);
-        let total: usize = documents.iter().map(|document| document.terms.len()).sum();
-        let mut terms: HashMap<u64, u32, BuildHasherDefault<TermHasher>> = HashMap::default();
-        let mut counts: Vec<u32> = Vec::new();
-        let mut ids: Vec<u32> = Vec::with_capacity(total);
-        for term in documents.iter().flat_map(|document| &document.terms) {
-            let id = *terms.entry(term.term).or_insert(counts.len() as u32);
-            match counts.get_mut(id as usize) {
-                Some(count) => *count += 1,
-                None => counts.push(1),
-            }
-            ids.push(id);
-        }
-        terms.shrink_to_fit();
-        let mut starts = Vec::with_capacity(counts.len() + 1);
-        let mut start = 0;
-        starts.push(0);
-        for count in &counts {
-            start += count;
-            starts.push(start);
-        }
-        let mut next: Vec<u32> = starts[..counts.len()].to_vec();
-        let mut posting_documents = vec![0; total];
-        let mut impacts = vec![0.0; total];
-        let mut ids = ids.into_iter();
-        for (position, document) in documents.iter().enumerate() {
+        let postings = documents.iter().zip(0..).flat_map(|(document, position)| {
             let scales = field_scales(options, document, &means);
             let plainness = plainness(document);
-            for (term, id) in document.terms.iter().zip(ids.by_ref()) {
-                let place = next[id as usize] as usize;
-                next[id as usize] += 1;
-                posting_documents[place] = position as u32;
-                impacts[place] = plainness * impact(options.k1, term, &scales);
-            }
-        }
-        let idf = counts.iter().map(|&df| idf(documents.len(), df)).collect();
+            document.terms.iter().map(move |term| Posting {
+                term: term.term,
+                document: position,
+                impact: plainness * impact(options.k1, term, &scales),
+            })
+        });
+        let postings = PostingLists::new(postings, |df| idf(documents.len(), df));
         let vectors = vectors(documents, dimensions);
         let inverse_norms = documents.iter().map(|document| inverse_norm(&document.vector)).collect();
         let names = names(documents);
@@ -106,20 +65,7 @@ impl Index {
         let families = numbered(documents, |document| Some(document.name.bare));
         let pointers = pointers(documents, &names, &servers);
         let lithuanian = documents.iter().any(|document| document.lithuanian);
-        Self {
-            terms,
-            starts,
-            idf,
-            documents: posting_documents,
-            impacts,
-            names,
-            pointers,
-            families,
-            vectors,
-            inverse_norms,
-            lithuanian,
-            len: documents.len(),
-        }
+        Self { postings, names, pointers, families, vectors, inverse_norms, lithuanian, len: documents.len() }
     }
 
     /// The most that an index of these documents takes while it is made, in bytes, about. Different terms are counted by a
@@ -156,22 +102,15 @@ impl Index {
 
     /// The bytes it takes on the heap.
     pub fn heap_bytes(&self) -> usize {
-        self.terms.capacity() * (size_of::<(u64, u32)>() + 1)
-            + (self.starts.capacity() + self.idf.capacity() + self.documents.capacity()) * 4
-            + (self.impacts.capacity() + self.families.capacity() + self.inverse_norms.capacity()) * 4
+        self.postings.heap_bytes()
+            + (self.families.capacity() + self.inverse_norms.capacity()) * 4
             + self.names.capacity() * size_of::<(u64, u32)>()
             + self.pointers.capacity() * size_of::<(u32, u32)>()
             + self.vectors.capacity()
     }
 
     pub(super) fn postings(&self, term: u64) -> Option<Postings<'_>> {
-        let id = *self.terms.get(&term)? as usize;
-        let range = self.starts[id] as usize..self.starts[id + 1] as usize;
-        Some(Postings {
-            idf: self.idf[id],
-            documents: &self.documents[range.clone()],
-            impacts: &self.impacts[range],
-        })
+        self.postings.of(term)
     }
 
     /// The idf of a word that no document has.
@@ -246,7 +185,15 @@ fn idf(documents: usize, df: u32) -> f32 {
 const TF_MAX: u8 = 3;
 
 fn impact(k1: f32, term: &DocumentTerm, scales: &[f32; FIELDS]) -> f32 {
-    let tf: f32 = term.tf.iter().zip(scales).map(|(&tf, scale)| f32::from(tf.min(TF_MAX)) * scale).sum();
+    // Most terms stand in one field; the others would add nothing.
+    let mut present = u64::from_le_bytes(term.tf);
+    let mut tf = 0.0;
+    while present != 0 {
+        let field = present.trailing_zeros() / u8::BITS;
+        present &= !(0xff << (field * u8::BITS));
+        let field = field as usize;
+        tf += f32::from(term.tf[field].min(TF_MAX)) * scales[field];
+    }
     tf / (k1 + tf)
 }
 
@@ -308,7 +255,7 @@ fn vectors(documents: &[Arc<AnalyzedDocument>], dimensions: usize) -> Vec<u8> {
 const PREFIX_SHARED_MIN: usize = 3;
 
 fn names(documents: &[Arc<AnalyzedDocument>]) -> Vec<(u64, u32)> {
-    let mut shared: HashMap<u64, usize> = HashMap::new();
+    let mut shared: TermMap<usize> = TermMap::default();
     for (prefix, _) in documents.iter().filter_map(|document| document.name.prefix) {
         *shared.entry(prefix).or_default() += 1;
     }
@@ -331,7 +278,7 @@ fn named(names: &[(u64, u32)], name: u64) -> impl Iterator<Item = u32> {
 
 /// Numbers the documents by a key, the position of the first that has it; one without a key has a number of its own.
 fn numbered(documents: &[Arc<AnalyzedDocument>], key: impl Fn(&AnalyzedDocument) -> Option<u64>) -> Vec<u32> {
-    let mut first: HashMap<u64, u32> = HashMap::new();
+    let mut first: TermMap<u32> = TermMap::default();
     let numbered = documents.iter().zip(0..).map(|(document, position)| match key(document) {
         Some(key) => *first.entry(key).or_insert(position),
         None => position,

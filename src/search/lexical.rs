@@ -11,8 +11,9 @@
 //! the part of the question that a document answers.
 
 use super::fuse::largest;
-use super::index::{Index, Postings};
+use super::index::Index;
 use super::options::RankerOptions;
+use super::postings::Postings;
 use super::query::QueryWord;
 
 /// The scores of all documents.

@@ -19,6 +19,7 @@ mod lexical;
 mod names;
 mod options;
 mod pick;
+mod postings;
 mod query;
 mod ranker;
 mod remembered;
