@@ -59,9 +59,13 @@ pub(super) fn fuse(
         best_above_zero(&scores, if sentences.is_empty() { depth } else { depth.max(SENTENCE_DEPTH) });
     let mut nearest_of_all = (!cosines.is_empty()).then(|| largest(&cosines));
     if !sentences.is_empty() {
-        for &document in &order {
-            let nearest =
-                sentences.iter().map(|sentence| index.cosine(sentence, document)).fold(-1.0, f32::max);
+        let mut nearest = vec![-1.0_f32; order.len()];
+        for sentence in sentences {
+            for (nearest, cosine) in nearest.iter_mut().zip(index.cosines_of(sentence, &order)) {
+                *nearest = nearest.max(cosine);
+            }
+        }
+        for (&document, nearest) in order.iter().zip(nearest) {
             nearest_of_all = nearest_of_all.map(|most| most.max(nearest));
             let gain = nearest - cosines[document as usize];
             scores[document as usize] += semantic * options.sentence * gain;

@@ -141,37 +141,17 @@ impl Index {
 
     /// The cosine of every document with a query.
     pub(super) fn cosines(&self, query: &QueryVector) -> Vec<f32> {
-        let mut cosines = vec![0.0; self.len];
-        pulp::Arch::new().dispatch(Cosines { index: self, query, cosines: &mut cosines });
-        cosines
+        let vectors = self.vectors.chunks_exact(query.dimensions());
+        query.cosines(vectors.zip(self.inverse_norms.iter().copied()))
     }
 
-    /// The cosine of one document with a query.
-    pub(super) fn cosine(&self, query: &QueryVector, document: u32) -> f32 {
+    /// The cosines of some documents with a query.
+    pub(super) fn cosines_of(&self, query: &QueryVector, documents: &[u32]) -> Vec<f32> {
         let dimensions = query.dimensions();
-        let start = document as usize * dimensions;
-        query.cosine(&self.vectors[start..start + dimensions], self.inverse_norms[document as usize])
-    }
-}
-
-/// The cosines of all documents: compiled for each width of instructions, of which this machine's widest runs.
-struct Cosines<'a> {
-    index: &'a Index,
-    query: &'a QueryVector,
-    cosines: &'a mut [f32],
-}
-
-impl pulp::NullaryFnOnce for Cosines<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn call(self) {
-        let vectors = self.index.vectors.chunks_exact(self.query.dimensions());
-        for ((cosine, vector), &inverse_norm) in
-            self.cosines.iter_mut().zip(vectors).zip(&self.index.inverse_norms)
-        {
-            *cosine = self.query.cosine(vector, inverse_norm);
-        }
+        query.cosines(documents.iter().map(|&document| {
+            let document = document as usize;
+            (&self.vectors[document * dimensions..][..dimensions], self.inverse_norms[document])
+        }))
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod analyzer;
 mod document;
+mod dot;
 mod english;
 mod explain;
 mod floor;
