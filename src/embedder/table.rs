@@ -160,53 +160,77 @@ impl Table {
         out.write_all(&mapping)
     }
 
-    /// Adds each token's vector to `sum`; an unknown token adds nothing.
+    /// Adds each token's vector to `sum`, one after the other; an unknown token adds nothing.
     pub fn add_all(&self, tokens: &[u32], sum: &mut [f32]) {
         /// Bytes that come from memory at once.
         const LINE: usize = 64;
+        let row_of = self.row_of();
+        let mut rows: Vec<(&[u8], f32)> = Vec::with_capacity(tokens.len());
+        rows.extend(tokens.iter().filter_map(|&token| row_of(token)));
         // Rows lie anywhere in tens of megabytes. Asked for together they arrive together, rather than one after the other.
-        let rows = tokens.iter().filter_map(|&token| self.row(token));
-        let touched =
-            rows.flat_map(|(numbers, _)| numbers.iter().step_by(LINE)).fold(0, |all, byte| all ^ byte);
-        std::hint::black_box(touched);
-        let arch = pulp::Arch::new();
-        for (numbers, scale) in tokens.iter().filter_map(|&token| self.row(token)) {
-            arch.dispatch(AddRow { numbers, scale, sum: &mut *sum });
+        let mut touched = 0;
+        for (numbers, _) in &rows {
+            for line in numbers.chunks(LINE) {
+                touched ^= line[0];
+            }
         }
+        std::hint::black_box(touched);
+        pulp::Arch::new().dispatch(AddRows { rows: &rows, sum });
     }
 
-    /// A token's numbers, and what they are multiplied by.
-    fn row(&self, token: u32) -> Option<(&[u8], f32)> {
-        let token = token as usize;
-        let row = match self.mapping.get(token) {
-            Some(&row) => row as usize,
-            None if self.mapping.is_empty() => token,
-            None => return None,
-        };
-        let start = self.rows.start + row * self.dimensions;
-        let numbers = self.bytes.get(start..start + self.dimensions).filter(|_| start < self.rows.end)?;
-        let weight = self.weights.get(token).copied().unwrap_or(1.0);
-        Some((numbers, self.scales.get(row).copied().unwrap_or(1.0) * weight))
+    /// Gives each token's numbers, and what they are multiplied by.
+    fn row_of<'t>(&'t self) -> impl Fn(u32) -> Option<(&'t [u8], f32)> {
+        let rows = &self.bytes[self.rows.clone()];
+        move |token| {
+            let token = token as usize;
+            let row = match self.mapping.get(token) {
+                Some(&row) => row as usize,
+                None if self.mapping.is_empty() => token,
+                None => return None,
+            };
+            let start = row.checked_mul(self.dimensions)?;
+            let numbers = rows.get(start..)?.get(..self.dimensions)?;
+            let weight = self.weights.get(token).copied().unwrap_or(1.0);
+            Some((numbers, self.scales.get(row).copied().unwrap_or(1.0) * weight))
+        }
     }
 }
 
-/// Adds a row: compiled for each width of instructions, of which this machine's widest runs. Sums are the same in each.
-struct AddRow<'a> {
-    numbers: &'a [u8],
-    scale: f32,
+/// Adds rows: compiled for each width of instructions, of which this machine's widest runs. Sums are the same in each.
+struct AddRows<'a> {
+    rows: &'a [(&'a [u8], f32)],
     sum: &'a mut [f32],
 }
 
-impl pulp::NullaryFnOnce for AddRow<'_> {
+impl pulp::NullaryFnOnce for AddRows<'_> {
     type Output = ();
 
     #[inline(always)]
     fn call(self) {
-        for (place, &number) in self.sum.iter_mut().zip(self.numbers) {
-            *place += self.scale * f32::from(number as i8);
+        let (blocks, rest) = self.sum.as_chunks_mut::<BLOCK>();
+        let rest_start = blocks.len() * BLOCK;
+        for (at, block) in blocks.iter_mut().enumerate() {
+            // So few numbers stay in registers from the first row to the last.
+            let mut lanes = *block;
+            for (numbers, scale) in self.rows {
+                if let Some(numbers) = numbers.as_chunks::<BLOCK>().0.get(at) {
+                    for (lane, &number) in lanes.iter_mut().zip(numbers) {
+                        *lane += scale * f32::from(number as i8);
+                    }
+                }
+            }
+            *block = lanes;
+        }
+        for (numbers, scale) in self.rows {
+            for (place, &number) in rest.iter_mut().zip(&numbers[rest_start..]) {
+                *place += scale * f32::from(number as i8);
+            }
         }
     }
 }
+
+/// Numbers of a sum that are worked on together.
+const BLOCK: usize = 32;
 
 fn broken(why: &str) -> ModelError {
     ModelError::Table(why.to_owned())

@@ -106,6 +106,20 @@ fn for_each_part(text: &str, visit: &mut impl FnMut(&str)) {
     }
 }
 
+/// The words of ASCII text between whitespace.
+fn ascii_words(text: &str) -> impl Iterator<Item = &str> {
+    // As characters have it, to which a vertical tab is whitespace too.
+    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        at += text.as_bytes()[at..].iter().position(|byte| !is_space(byte))?;
+        let rest = &text[at..];
+        let len = rest.bytes().position(|byte| is_space(&byte)).unwrap_or(rest.len());
+        at += len;
+        Some(&rest[..len])
+    })
+}
+
 /// A tokenizer over bytes in the compact form.
 #[derive(Debug)]
 pub(super) struct Vocabulary {
@@ -196,7 +210,7 @@ impl Vocabulary {
                 unknown += missed;
             };
             if self.folds_words && text.is_ascii() {
-                text.split(char::is_whitespace).filter(|part| !part.is_empty()).for_each(&mut encode);
+                ascii_words(text).for_each(&mut encode);
             } else {
                 for_each_part(&self.normalize(text), &mut encode);
             }
