@@ -71,18 +71,20 @@ impl Index {
     /// The most that an index of these documents takes while it is made, in bytes, about. Different terms are counted by a
     /// sample: terms are hashes, so one in 64 of them is as good as any.
     pub(super) fn bytes_ahead(documents: &[Arc<AnalyzedDocument>], dimensions: usize) -> usize {
-        const SAMPLE: u64 = 64;
+        const SAMPLE: u32 = 64;
         /// Of fewer, each may be another one.
         const FEW: usize = 4096;
-        /// A document, an impact, and the term's number until they are known.
-        const POSTING: usize = 12;
-        /// A place in a table that is half empty and twice there while it grows, a start, a count, an `idf`.
-        const TERM: usize = 17 * 3 + 16;
+        /// While it is sorted, and then its document and impact.
+        const POSTING: usize = size_of::<Posting>() + 8;
+        /// Itself and a start, both up to three times while they grow; its place by the upper bits, and an `idf`.
+        const TERM: usize = 12 * 3 + 8;
         let mut postings = 0;
         let mut sample: Vec<u64> = Vec::new();
         for document in documents {
             postings += document.terms.len();
-            sample.extend(document.terms.iter().map(|term| term.term).filter(|term| term % SAMPLE == 0));
+            // By the upper bits, since the lowest are those of a field.
+            let terms = document.terms.iter().map(|term| term.term);
+            sample.extend(terms.filter(|term| term.leading_zeros() >= SAMPLE.ilog2()));
         }
         sample.sort_unstable();
         sample.dedup();
