@@ -11,19 +11,21 @@ use std::ops::Range;
 /// Deeper parameters are not what anyone searches for.
 const DEPTH_MAX: usize = 6;
 
-/// A larger schema is not read: what its JSON becomes takes up to twenty times its bytes while it is read, and no tool is
+/// A larger schema is not read: what its JSON becomes takes up to forty times its bytes while it is read, and no tool is
 /// found by parameters of that number.
 const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
 /// More parameters than this are not read.
 const PARAMETERS_MAX: usize = 256;
 
-/// A JSON value of which only texts are kept, each borrowed where it stands without escapes. What objects and lists hold
-/// lies in one array, so that a schema of a hundred values is not a hundred allocations.
+/// A JSON value of which only texts are kept, each borrowed where it stands without escapes. What objects hold lies in one
+/// array and what lists hold in another, so that a schema of a hundred values is not a hundred allocations.
 struct Tree<'j> {
     root: Node<'j>,
-    /// Members of objects; in lists the names are empty.
+    /// Of all objects.
     members: Vec<Member<'j>>,
+    /// Of all lists.
+    elements: Vec<Node<'j>>,
 }
 
 type Member<'j> = (Cow<'j, str>, Node<'j>);
@@ -31,8 +33,9 @@ type Member<'j> = (Cow<'j, str>, Node<'j>);
 #[derive(Debug)]
 enum Node<'j> {
     Text(Cow<'j, str>),
-    /// Where its members lie, in the order in which they were written.
+    /// Where its elements lie.
     List(Range<usize>),
+    /// Where its members lie, in the order in which they were written.
     Object(Range<usize>),
     Other,
 }
@@ -40,11 +43,14 @@ enum Node<'j> {
 impl<'j> Tree<'j> {
     /// A tree without anything when the text is no JSON, or nests too deep for the parser.
     fn read(json: &'j str) -> Self {
-        let mut reader = Reader { open: Vec::with_capacity(32), closed: Vec::with_capacity(64) };
+        let mut reader = Reader {
+            members: Open { open: Vec::with_capacity(32), closed: Vec::with_capacity(64) },
+            elements: Open { open: Vec::new(), closed: Vec::new() },
+        };
         let mut deserializer = serde_json::Deserializer::from_str(json);
         let root = ReadNode(&mut reader).deserialize(&mut deserializer);
         let root = root.and_then(|root| deserializer.end().map(|()| root)).unwrap_or(Node::Other);
-        Self { root, members: reader.closed }
+        Self { root, members: reader.members.closed, elements: reader.elements.closed }
     }
 
     fn members(&self, node: &Node<'_>) -> &[Member<'j>] {
@@ -53,7 +59,7 @@ impl<'j> Tree<'j> {
 
     fn list(&self, node: Option<&Node<'_>>) -> impl Iterator<Item = &Node<'j>> {
         let range = if let Some(Node::List(range)) = node { range.clone() } else { 0..0 };
-        self.members[range].iter().map(|(_, value)| value)
+        self.elements[range].iter()
     }
 
     /// The keywords of a schema; none when it is no object. Of equal ones the last counts.
@@ -97,9 +103,7 @@ impl<'j> Tree<'j> {
                 let step = step.replace("~1", "/").replace("~0", "~");
                 self.members(node).iter().rev().find(|(name, _)| *name == step).map(|(_, value)| value)
             }
-            Node::List(range) => {
-                self.members[range.clone()].get(step.parse::<usize>().ok()?).map(|(_, value)| value)
-            }
+            Node::List(range) => self.elements[range.clone()].get(step.parse::<usize>().ok()?),
             Node::Text(_) | Node::Other => None,
         })
     }
@@ -141,14 +145,20 @@ impl Node<'_> {
     }
 }
 
-/// What is read of a tree: the members of the objects that are still open, and of those that are closed.
+/// What is read of a tree.
 struct Reader<'j> {
-    open: Vec<Member<'j>>,
-    closed: Vec<Member<'j>>,
+    members: Open<Member<'j>>,
+    elements: Open<Node<'j>>,
 }
 
-impl Reader<'_> {
-    /// Closes the object or list whose members are those from `start` on.
+/// What values hold that are still open, and what those hold that are closed.
+struct Open<T> {
+    open: Vec<T>,
+    closed: Vec<T>,
+}
+
+impl<T> Open<T> {
+    /// Closes the value that holds what is open from `start` on.
     fn close(&mut self, start: usize) -> Range<usize> {
         let from = self.closed.len();
         self.closed.extend(self.open.drain(start..));
@@ -202,20 +212,20 @@ impl<'de> Visitor<'de> for ReadNode<'_, 'de> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let start = self.0.open.len();
+        let start = self.0.elements.open.len();
         while let Some(value) = seq.next_element_seed(ReadNode(self.0))? {
-            self.0.open.push((Cow::Borrowed(""), value));
+            self.0.elements.open.push(value);
         }
-        Ok(Node::List(self.0.close(start)))
+        Ok(Node::List(self.0.elements.close(start)))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let start = self.0.open.len();
+        let start = self.0.members.open.len();
         while let Some(Key(key)) = map.next_key()? {
             let value = map.next_value_seed(ReadNode(self.0))?;
-            self.0.open.push((key, value));
+            self.0.members.open.push((key, value));
         }
-        Ok(Node::Object(self.0.close(start)))
+        Ok(Node::Object(self.0.members.close(start)))
     }
 }
 
