@@ -22,10 +22,11 @@ pub(super) fn write(
     let evidence = ranker.evidence(&question.query, index);
     writeln!(
         out,
-        "evidence: best cosine {}, known words {:.2}, answered {:.2}, {}; {}",
+        "evidence: best cosine {}, known words {:.2}, answered {:.2}, scattered {:.2}, {}; {}",
         number(evidence.cosine),
         evidence.known,
         evidence.answered,
+        evidence.scattered,
         match (evidence.english, evidence.may_be_english()) {
             (true, _) => "English",
             (false, true) => "perhaps English",

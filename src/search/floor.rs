@@ -10,7 +10,8 @@
 //!
 //! Tools speak English. In a question in English a word that no tool has counts against the catalogue; in another language
 //! it says nothing, and the cosine must do. A question that has no English function words, but words that tools have, may be
-//! either: one of the two is enough. An exact name needs no evidence.
+//! either: one of the two is enough. What the embedder must cut into many small tokens is no word of a language that it
+//! knows ("asdf qwer"), so its cosine counts less. An exact name needs no evidence.
 
 use super::index::Index;
 use super::lexical::Lexical;
@@ -26,13 +27,21 @@ pub struct Evidence {
     pub cosine: Option<f32>,
     pub known: f32,
     pub answered: f32,
+    /// How far the query's tokens are shorter than those of words.
+    pub scattered: f32,
     pub english: bool,
 }
 
 impl Evidence {
-    pub(super) fn new(index: &Index, lexical: &Lexical, cosine: Option<f32>, english: bool) -> Self {
+    pub(super) fn new(
+        index: &Index,
+        lexical: &Lexical,
+        cosine: Option<f32>,
+        scattered: f32,
+        english: bool,
+    ) -> Self {
         let known = if lexical.bound > 0.0 { lexical.known / lexical.bound } else { 0.0 };
-        Self { cosine, known, answered: lexical.best() / index.idf_unknown(), english }
+        Self { cosine, known, answered: lexical.best() / index.idf_unknown(), scattered, english }
     }
 
     /// Whether its words are held against it: it is English for sure, or shares words with the catalogue.
@@ -49,7 +58,8 @@ impl Evidence {
             return words >= floor.words + floor.growth * larger;
         };
         self.may_be_english() && cosine + words >= floor.english + floor.growth * larger
-            || !self.english && cosine >= floor.other + floor.other_growth * larger
+            || !self.english
+                && cosine - floor.scattered * self.scattered >= floor.other + floor.other_growth * larger
     }
 }
 
@@ -81,6 +91,7 @@ mod tests {
                 known: 0.5,
                 answered: 0.2,
                 english,
+                ..Evidence::default()
             };
             let least = |documents| (0..100).find(|&hundredth| suffices(near(hundredth), documents));
             assert!(least(100) < least(1000), "{english}");
@@ -91,11 +102,13 @@ mod tests {
 
     #[test]
     fn a_question_in_another_language_need_not_share_words_with_tools() {
-        let foreign = Evidence { cosine: Some(0.4), known: 0.1, answered: 0.01, english: false };
+        let foreign = Evidence { cosine: Some(0.4), known: 0.1, answered: 0.01, ..Evidence::default() };
         assert!(suffices(foreign, 500));
         assert!(!suffices(Evidence { english: true, ..foreign }, 500));
         // Names in it that some tool happens to have don't make it English.
         assert!(suffices(Evidence { known: 0.4, ..foreign }, 500));
         assert!(!suffices(Evidence { cosine: Some(0.1), ..foreign }, 500));
+        // Letters at random are near something too.
+        assert!(!suffices(Evidence { scattered: 0.3, ..foreign }, 500));
     }
 }

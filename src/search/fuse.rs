@@ -87,7 +87,7 @@ fn semantic_share(options: &FusionOptions, query: &QueryVectors, covered: f32, s
     let longer = (query.words as f64 / USUAL_WORDS).ln().clamp(0.0, LONGER_MAX) as f32;
     let share = options.semantic * (1.0 - options.long * longer * (shared / SHARED).min(1.0))
         + options.uncovered * (0.5 - covered);
-    query.known * share.clamp(0.0, 1.0)
+    query.familiarity.known * share.clamp(0.0, 1.0)
 }
 
 /// `bound^(1 - best's share) * best^(best's share)`, in double precision so that it is the same on every machine.
@@ -164,7 +164,7 @@ fn key(score: f32, document: u32) -> u64 {
 mod tests {
     use super::*;
     use crate::search::RankerOptions;
-    use crate::search::vectors::QueryVector;
+    use crate::search::vectors::{Familiarity, QueryVector};
     use proptest::prelude::*;
 
     proptest! {
@@ -186,8 +186,9 @@ mod tests {
     }
 
     fn share(words: usize, covered: f32, shared: f32) -> f32 {
+        let familiarity = Familiarity { known: 1.0, scattered: 0.0 };
         let query =
-            QueryVectors { whole: QueryVector::new(&[1.0]), sentences: Vec::new(), known: 1.0, words };
+            QueryVectors { whole: QueryVector::new(&[1.0]), sentences: Vec::new(), familiarity, words };
         semantic_share(&RankerOptions::default().fusion, &query, covered, shared)
     }
 

@@ -84,6 +84,8 @@ pub struct FloorOptions {
     pub growth: f32,
     /// Likewise for `other`.
     pub other_growth: f32,
+    /// What each token per letter above the usual takes from the cosine of a query that is not English.
+    pub scattered: f32,
 }
 
 impl Default for RankerOptions {
@@ -124,6 +126,7 @@ impl Default for RankerOptions {
                 words: 0.1,
                 growth: 0.23,
                 other_growth: 0.08,
+                scattered: 1.0,
             },
         }
     }

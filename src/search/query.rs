@@ -5,7 +5,7 @@ use super::document::Embed;
 use super::options::RankerOptions;
 use super::text::{self, Script, Word};
 use super::values::Taken;
-use super::vectors::{self, QueryVector};
+use super::vectors::{self, Familiarity, QueryVector};
 
 /// Queries are cut here, at a character's edge; what follows is not read.
 const QUERY_BYTES_MAX: usize = 2048;
@@ -159,26 +159,26 @@ impl WordReader<'_> {
 pub(super) struct QueryVectors {
     pub whole: QueryVector,
     pub sentences: Vec<QueryVector>,
-    /// The share of the query's letters that the embedder knows: how far its cosines can be trusted.
-    pub known: f32,
+    /// How far the cosines can be trusted.
+    pub familiarity: Familiarity,
     /// Words between spaces.
     pub words: usize,
 }
 
 /// `None` when the embedder knows no token of the query.
 pub(super) fn vectors(embedder: &dyn Embed, query: &str) -> Option<QueryVectors> {
-    let (whole, known) = vectors::embed_known(embedder, query)?;
+    let (whole, familiarity) = vectors::embed_known(embedder, query)?;
     let whole = QueryVector::new(&whole);
     let words = query.split_whitespace().count();
     let sentences: Vec<&str> = sentences(query).take(SENTENCES_MAX).collect();
     if sentences.len() < 2 {
-        return Some(QueryVectors { whole, sentences: Vec::new(), known, words });
+        return Some(QueryVectors { whole, sentences: Vec::new(), familiarity, words });
     }
     let sentences = sentences.iter().filter_map(|sentence| vectors::embed(embedder, sentence));
     Some(QueryVectors {
         whole,
         sentences: sentences.map(|vector| QueryVector::new(&vector)).collect(),
-        known,
+        familiarity,
         words,
     })
 }

@@ -135,7 +135,8 @@ impl Ranker {
         let fused =
             fuse::fuse(&self.options.fusion, index, &lexical, vectors.as_ref(), limit.saturating_add(SPARE));
         let cosine = fused.nearest.or(self.embedder.as_ref().map(|_| 0.0));
-        let evidence = Evidence::new(index, &lexical, cosine, words.english);
+        let scattered = vectors.as_ref().map_or(0.0, |vectors| vectors.familiarity.scattered);
+        let evidence = Evidence::new(index, &lexical, cosine, scattered, words.english);
         let named = pick::named(&self.analyzer, index, query, |document| fused.scores[document as usize]);
         Found { words, lexical, fused, evidence, named }
     }

@@ -97,8 +97,22 @@ pub(super) fn embed(embedder: &dyn Embed, text: &str) -> Option<Vec<f32>> {
     embed_known(embedder, text).map(|(vector, _)| vector)
 }
 
-/// Likewise, with the share of the text's letters that the embedder knows.
-pub(super) fn embed_known(embedder: &dyn Embed, text: &str) -> Option<(Vec<f32>, f32)> {
+/// How well an embedder knows a text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Familiarity {
+    /// The share of the text's letters that it knows.
+    pub known: f32,
+    /// Tokens per letter, beyond those of words; 0 in scripts that put few letters into a word.
+    pub scattered: f32,
+}
+
+/// Likewise, with how well the embedder knows the text.
+pub(super) fn embed_known(embedder: &dyn Embed, text: &str) -> Option<(Vec<f32>, Familiarity)> {
+    /// Nineteen in twenty questions in Latin or Cyrillic letters have fewer tokens per letter, two thirds of made-up
+    /// nonsense has more.
+    const TOKENS_PER_LETTER: f32 = 0.46;
+    /// Latin, Greek and Cyrillic end here. Words of Hebrew and Arabic have few letters, which leave out vowels.
+    const LONG_WORDS_END: char = '\u{530}';
     let mut tokens = Vec::new();
     let unknown = embedder.tokenize(text, &mut tokens);
     let letters = match text.is_ascii() {
@@ -106,9 +120,14 @@ pub(super) fn embed_known(embedder: &dyn Embed, text: &str) -> Option<(Vec<f32>,
         false => text.chars().filter(|c| c.is_alphanumeric()).count().max(1),
     };
     let known = 1.0 - unknown.min(letters) as f32 / letters as f32;
+    let has_long_words = text.is_ascii() || !text.chars().any(|c| c >= LONG_WORDS_END && c.is_alphabetic());
+    let scattered = match has_long_words {
+        true => (tokens.len() as f32 / letters as f32 - TOKENS_PER_LETTER).max(0.0),
+        false => 0.0,
+    };
     let mut sum = vec![0.0; embedder.dimensions()];
     embedder.add_all(&tokens, &mut sum);
-    normalize(&mut sum).then_some((sum, known))
+    normalize(&mut sum).then_some((sum, Familiarity { known, scattered }))
 }
 
 /// Scales to unit length; false when there is no direction.

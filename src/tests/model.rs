@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use toolsearch_proxy::embedder::StaticModel;
-use toolsearch_proxy::search::Embed;
+use toolsearch_proxy::search::{Document, Embed, Ranker, RankerOptions};
 
 type Oracle = model2vec_rs::model::StaticModel;
 
@@ -121,5 +121,53 @@ proptest! {
     ) {
         assert_same(&text);
         assert_same(&any);
+    }
+}
+
+#[test]
+fn letters_at_random_find_nothing_and_words_of_any_language_do() {
+    #[derive(Deserialize)]
+    struct Listing {
+        tools: Vec<Tool>,
+    }
+    #[derive(Deserialize)]
+    struct Tool {
+        name: String,
+        #[serde(default)]
+        description: String,
+    }
+    let listing: Listing =
+        serde_json::from_slice(&std::fs::read(folder().join("eval/catalogue.json")).unwrap()).unwrap();
+    let ranker = Ranker::new(RankerOptions::default(), Some(OURS.clone()));
+    let documents: Vec<_> = listing.tools[..80]
+        .iter()
+        .map(|tool| Document { name: &tool.name, description: &tool.description, ..Document::default() })
+        .map(|document| Arc::new(ranker.analyze(&document)))
+        .collect();
+    let index = ranker.index(&documents);
+    let found = |query: &str| !ranker.rank(query, &index, 5).is_empty();
+    for nonsense in [
+        "asdf qwer zxcv",
+        "lkjhg poiuy",
+        "blorp fnord quux",
+        "xkcd9 zz7 q",
+        "wvqx jzkpt",
+        "фывапр олджэ",
+        "???",
+    ] {
+        assert!(!found(nonsense), "{nonsense}");
+    }
+    for question in [
+        "merge the pull request",
+        "sujunk pakeitimų prašymą",
+        "ein Ticket anlegen",
+        "wyślij wiadomość",
+        "créer une branche",
+        "yeni bir toplantı oluştur",
+        "створити завдання",
+        "プルリクエストをマージする",
+        "أنشئ مهمة جديدة",
+    ] {
+        assert!(found(question), "{question}");
     }
 }
