@@ -17,7 +17,8 @@ pub use memory::{ALLOCATOR, Allocator, give_memory_back, resident_bytes};
 pub use unix::{StopSignals, connections_allowed, forbid_core_dumps};
 #[cfg(windows)]
 pub use windows::{
-    ALLOCATOR, Allocator, StopSignals, connections_allowed, forbid_core_dumps, give_memory_back, resident_bytes,
+    ALLOCATOR, Allocator, StopSignals, connections_allowed, forbid_core_dumps, give_memory_back,
+    resident_bytes,
 };
 
 /// Who wants the process to stop.
