@@ -1,12 +1,15 @@
 //! The promises, each with a check of its own that says what it saw.
 
 mod drain;
+mod fronts;
+mod gates;
 mod isolation;
 mod kill;
 mod load;
 mod matrix;
 mod memory;
 mod overload;
+mod readers;
 mod revocation;
 mod secrets;
 mod slow;
@@ -73,6 +76,11 @@ pub const CHECKS: &[Check] = &[
         run: |options, report| Box::pin(secrets::run(options, report)),
     },
     Check {
+        name: "gates",
+        says: "batches hold no writes, searches no foreign tools, metrics no new series, however many are asked for",
+        run: |options, report| Box::pin(gates::run(options, report)),
+    },
+    Check {
         name: "revocation",
         says: "a revoked token is refused on the next call, and its tools are forgotten in time",
         run: |options, report| Box::pin(revocation::run(options, report)),
@@ -96,6 +104,16 @@ pub const CHECKS: &[Check] = &[
         name: "drain",
         says: "restarts behind a balancer fail no request",
         run: |options, report| Box::pin(drain::run(options, report)),
+    },
+    Check {
+        name: "fronts",
+        says: "nothing is smuggled past nginx or haproxy",
+        run: |options, report| Box::pin(fronts::run(options, report)),
+    },
+    Check {
+        name: "readers",
+        says: "what is let through is read alike by CPython, Node and who keeps the first of two keys",
+        run: |options, report| Box::pin(readers::run(options, report)),
     },
     Check {
         name: "kill",

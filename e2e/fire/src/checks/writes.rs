@@ -12,12 +12,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const WORKERS: u64 = 32;
 const TOKENS: u64 = 20;
 /// Longer than any request or answer of this check, so that some cuts come behind the last byte.
 const CUT_MAX: usize = 1200;
+/// A caller who is told that nothing was executed comes back after so long: the proxy leaves alone for a second or more
+/// what it could not connect to, and refusing takes it no time, so that nothing would be left for an upstream that works.
+const COMES_BACK: Duration = Duration::from_millis(100);
+/// How long the upstream stays away when nobody notices.
+const AWAY_MAX: Duration = Duration::from_secs(3);
 
 /// What a caller was told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +37,26 @@ enum Told {
 struct Run {
     mcp: SocketAddr,
     seed: u64,
+    count: u64,
     left: AtomicU64,
+    /// Callers who were told that nothing was executed.
+    not_done: AtomicU64,
+    /// The upstream was away in each way.
+    has_swung: AtomicBool,
     secrets: Secrets,
     marks: crate::mark::Marks,
+}
+
+impl Run {
+    /// Takes one of the writes that are left. There are more of them than wanted until the upstream was away.
+    fn take(&self) -> bool {
+        let taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        taken.is_ok() || !self.has_swung.load(Ordering::Relaxed)
+    }
+
+    fn has_made(&self, part: u64) -> bool {
+        self.count - self.left.load(Ordering::Relaxed) >= part
+    }
 }
 
 pub(super) async fn run(options: &Options, report: &Report) -> io::Result<()> {
@@ -57,7 +79,10 @@ async fn one_kind(kind: Kind, count: u64, options: &Options, report: &Report) ->
     let run = Arc::new(Run {
         mcp: proxy.mcp,
         seed: options.seed,
+        count,
         left: AtomicU64::new(count),
+        not_done: AtomicU64::new(0),
+        has_swung: AtomicBool::new(false),
         secrets: secrets.clone(),
         marks: gateway.shared.marks.clone(),
     });
@@ -71,7 +96,7 @@ async fn one_kind(kind: Kind, count: u64, options: &Options, report: &Report) ->
         is_over.store(true, Ordering::Relaxed);
         Ok::<_, io::Error>(told)
     };
-    let (told, ()) = tokio::join!(workers, swing_door(&relay, &is_over));
+    let (told, ()) = tokio::join!(workers, swing_door(&relay, &run, &is_over));
     // What is still on its way has arrived by then.
     tokio::time::sleep(Duration::from_millis(500)).await;
     judge(&gateway, &told?, report);
@@ -95,17 +120,28 @@ fn cut(seed: u64, exchange: &Exchange<'_>) -> Break {
     }
 }
 
-/// The upstream is gone for a moment, now and then, in three ways.
-async fn swing_door(relay: &Relay, is_over: &AtomicBool) {
-    for door in [Door::Closed, Door::Slams].into_iter().cycle() {
-        // Rarely, since the proxy leaves alone for a second what it could not connect to.
-        tokio::time::sleep(Duration::from_millis(1500)).await;
-        if is_over.load(Ordering::Relaxed) {
-            break;
+/// The upstream is gone for a moment, at every fifth of the writes, in two ways by turns. It comes back once a caller
+/// noticed.
+async fn swing_door(relay: &Relay, run: &Run, is_over: &AtomicBool) {
+    for (i, door) in (1_u64..).zip([Door::Closed, Door::Slams].into_iter().cycle()) {
+        while !run.has_made(run.count * i / 5) {
+            if is_over.load(Ordering::Relaxed) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
+        let (closed, noticed) = (Instant::now(), run.not_done.load(Ordering::Relaxed));
         relay.set_door(door).await;
         tokio::time::sleep(Duration::from_millis(30)).await;
+        let is_noticed = || door != Door::Closed || run.not_done.load(Ordering::Relaxed) > noticed;
+        while !is_noticed() && closed.elapsed() < AWAY_MAX {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
         relay.set_door(Door::Open).await;
+        if i == 4 {
+            run.has_swung.store(true, Ordering::Relaxed);
+            return;
+        }
     }
 }
 
@@ -116,7 +152,7 @@ async fn work(run: Arc<Run>, lane: u64) -> Vec<(String, Told, String)> {
     let era = if lane.is_multiple_of(2) { Era::Modern } else { Era::Legacy };
     let mut client = Client::new(run.mcp, &token, era);
     let mut told = Vec::new();
-    while run.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+    while run.take() {
         let nonce = format!("{NONCE}{}", rng.hex());
         let ask = Ask::write(&format!("own_{own}__write"), &nonce, &run.secrets.argument);
         let answer = tokio::time::timeout(Duration::from_secs(20), client.ask(&ask)).await;
@@ -125,7 +161,13 @@ async fn work(run: Arc<Run>, lane: u64) -> Vec<(String, Told, String)> {
             _ => (Some(Told::Nothing), "no answer".to_owned()),
         };
         match said {
-            Some(said) => told.push((nonce, said, text)),
+            Some(said) => {
+                told.push((nonce, said, text));
+                if said == Told::NotDone {
+                    run.not_done.fetch_add(1, Ordering::Relaxed);
+                    tokio::time::sleep(COMES_BACK).await;
+                }
+            }
             None => told.push((nonce, Told::Nothing, format!("UNCLEAR {text}"))),
         }
     }
