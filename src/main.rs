@@ -93,7 +93,7 @@ async fn serve(args: ServeArgs) -> ExitCode {
         Ok(traces) => traces,
         Err(error) => return fail(EXIT_USAGE, &error.to_string()),
     };
-    telemetry::init_logs(config.log_format, config.log_level, traces.as_ref());
+    let _last_lines = telemetry::init_logs(config.log_format, config.log_level, traces.as_ref());
     let connections = host::connections_allowed(config.max_connections.get());
     if let Some(fewer) = NonZeroUsize::new(connections).filter(|fewer| *fewer < config.max_connections) {
         tracing::warn!(connections, "the limit of open files leaves room for fewer than --max-connections");

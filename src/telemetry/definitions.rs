@@ -140,7 +140,7 @@ pub(super) const REDEFINED: Definition = counter(
 pub(super) const LOG_LINES_LEFT_OUT: Definition = counter(
     "toolsearch_log_lines_left_out_total",
     &[],
-    "Warnings and errors that were not written since the same one came more than ten times in a row.",
+    "Lines that were not written: warnings and errors of which the same one came more than ten times in a row, and what nobody took from standard error in time.",
 );
 pub(super) const CALLERS: Definition =
     gauge("toolsearch_callers", &[], "Callers whose listing is kept; those without a token are not.");

@@ -3,6 +3,7 @@
 use super::definitions::{self as define, Definition, Kind};
 use super::flood::lines_left_out;
 use super::labels::{Operation, Outcome, RefusalReason};
+use super::lines::lines_dropped;
 use prometheus::core::Collector;
 use prometheus::{
     HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
@@ -212,7 +213,7 @@ impl Metrics {
         self.degraded.with_label_values(&["draining"]).set(i64::from(held.is_draining));
         raise(&self.left_out, held.left_out);
         raise(&self.redefined, held.redefined);
-        raise(&self.log_lines_left_out, lines_left_out());
+        raise(&self.log_lines_left_out, lines_left_out() + lines_dropped());
         let sets: [(&IntCounterVec, &Definition, &[u64]); 3] = [
             (&self.lookups, &define::LOOKUPS, &held.lookups),
             (&self.refreshes, &define::REFRESHES, &held.refreshes),

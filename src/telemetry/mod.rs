@@ -3,6 +3,7 @@
 mod definitions;
 mod flood;
 mod labels;
+mod lines;
 mod logs;
 mod metrics;
 mod otlp;

@@ -364,6 +364,19 @@ async fn t_x18_few_descriptors_mean_fewer_connections_and_the_rest_wait() {
 }
 
 #[tokio::test]
+async fn t_x19_a_log_that_nobody_reads_holds_up_no_request() {
+    let upstream = upstream().await;
+    let proxy = Proxy::serve_unread(&upstream.url(), &["--log-level", "trace"]).await;
+    let mut connection = Connection::open(proxy.address).await;
+    // Several times what a pipe holds.
+    for _ in 0..3_000 {
+        connection.write(request("alice", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#)).await;
+        assert!(connection.response().await.0.starts_with("HTTP/1.1 200"));
+    }
+    proxy.signal("TERM");
+}
+
+#[tokio::test]
 async fn t_h13_new_requests_are_taken_while_a_balancer_turns_away_and_each_ends_its_connection() {
     let upstream = upstream().await;
     let mut proxy = Proxy::serve(&upstream.url(), &["--drain-delay", "2s"]).await;

@@ -61,9 +61,20 @@ impl Proxy {
         Self::started(command).await
     }
 
-    async fn started(mut command: Command) -> Self {
+    /// Serves with a standard error that nobody reads once the process listens.
+    pub(crate) async fn serve_unread(upstream: &str, flags: &[&str]) -> Self {
+        let usual =
+            ["serve", "--upstream", upstream, "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"];
+        Self::started_up_to(command(&[&usual, flags].concat(), &[]), Some("listening on")).await
+    }
+
+    async fn started(command: Command) -> Self {
+        Self::started_up_to(command, None).await
+    }
+
+    async fn started_up_to(mut command: Command, last: Option<&'static str>) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let lines = lines_of(child.stderr.take().unwrap());
+        let lines = lines_of(child.stderr.take().unwrap(), last);
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut proxy = Self { child, lines, seen: Vec::new(), address: nowhere, admin: nowhere };
         let line = proxy.line_with("listening on").await;
@@ -147,13 +158,25 @@ impl Drop for Proxy {
     }
 }
 
-fn lines_of(stream: impl Read + Send + 'static) -> mpsc::UnboundedReceiver<String> {
+/// All lines, or those up to one that has a text; nobody reads the others, and nobody closes the stream.
+fn lines_of(
+    stream: impl Read + Send + 'static,
+    last: Option<&'static str>,
+) -> mpsc::UnboundedReceiver<String> {
     let (sender, receiver) = mpsc::unbounded_channel();
     std::thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            if sender.send(line).is_err() {
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        while stream.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            let is_last = last.is_some_and(|last| line.contains(last));
+            if sender.send(line.trim_end_matches('\n').to_owned()).is_err() {
                 break;
             }
+            if is_last {
+                std::mem::forget((stream, sender));
+                return;
+            }
+            line.clear();
         }
     });
     receiver
