@@ -308,6 +308,31 @@ async fn t_x14_a_thousand_callers_at_once_are_listed_sixty_four_at_a_time_and_al
     assert_eq!(upstream.most.load(Ordering::SeqCst), 64);
 }
 
+#[tokio::test(start_paused = true)]
+async fn t_x14_callers_who_came_together_do_not_come_back_together() {
+    let upstream = FakeUpstream::new();
+    let names: Vec<String> = (0..60).map(|i| format!("caller{i}")).collect();
+    for name in &names {
+        upstream.lists(name, &mail());
+    }
+    let app = TestApp::over(&upstream, &[]);
+    let mut listed = vec![0];
+    // All at once, and then every six seconds of the minute in which a listing may be renewed.
+    for pause in [0, 540].into_iter().chain([6; 10]) {
+        advance(Duration::from_secs(pause)).await;
+        for name in &names {
+            app.caller(name).search("mail").await;
+        }
+        app.settle().await;
+        let now = upstream.listed().len();
+        listed.push(now - listed.iter().sum::<usize>());
+    }
+    // Their keys are chance, so that one part of ten has more than half of them hardly ever: once in 10^15.
+    let [_, first, again @ ..] = &listed[..] else { panic!("{listed:?}") };
+    assert_eq!((*first, again.iter().sum::<usize>()), (60, 60));
+    assert!(again.iter().all(|part| *part <= 30), "{listed:?}");
+}
+
 #[tokio::test]
 async fn t_x20_others_are_answered_while_a_large_listing_is_indexed() {
     let words = ["mail", "file", "issue", "event", "user", "page", "secret", "report", "build", "chart"];
