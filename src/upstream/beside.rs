@@ -172,3 +172,73 @@ impl Body for NotedBody {
         SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller::Salt;
+    use crate::upstream::breaker::Breaker;
+    use crate::upstream::pool::Pool;
+    use tokio::io::AsyncReadExt;
+    use tokio::net::TcpListener;
+
+    fn wire(listener: &TcpListener) -> Wire {
+        let client = crate::outbound::client(None, &[], TIMEOUT).unwrap().build().unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+        let pool = Arc::new(Pool::new(client, || None));
+        Wire { pool, url, breaker: Arc::new(Breaker::new(TIMEOUT)) }
+    }
+
+    /// The body of the next request that comes.
+    async fn posted(listener: &TcpListener) -> String {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut read = Vec::new();
+        while !read.ends_with(b"}}") {
+            assert!(stream.read_buf(&mut read).await.unwrap() > 0);
+        }
+        String::from_utf8(read).unwrap()
+    }
+
+    async fn send(mut body: reqwest::Body) {
+        while std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await.is_some() {}
+    }
+
+    #[tokio::test]
+    async fn only_a_call_that_was_sent_and_has_no_answer_is_cancelled() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (wire, caller) =
+            (wire(&listener), Caller::from_headers(&http::HeaderMap::new(), &Salt::random()));
+        let caller = caller.unwrap();
+        let request = |method, version| Request {
+            method,
+            params: "{}",
+            version,
+            session: None,
+            headers: Vec::new(),
+            timeout: TIMEOUT,
+            bytes_max: 1024,
+            listening: None,
+            reader: None,
+        };
+        let legacy = ProtocolVersion::V2025_11_25;
+        // Given up while there was no connection yet: its body was made, and nobody asked for it.
+        let waiting = Unfinished::new(&wire, &caller, &request("tools/call", legacy), "\"waiting\"");
+        let _never_asked_for = waiting.body("{}".to_owned());
+        drop(waiting);
+        for (method, version, is_answered, id) in [
+            ("tools/call", legacy, true, "\"answered\""),
+            ("tools/list", legacy, false, "\"no call\""),
+            ("tools/call", ProtocolVersion::V2026_07_28, false, "\"modern\""),
+            ("tools/call", legacy, false, "\"sent\""),
+        ] {
+            let mut unfinished = Unfinished::new(&wire, &caller, &request(method, version), id);
+            send(unfinished.body("{}".to_owned())).await;
+            if is_answered {
+                unfinished.finish();
+            }
+        }
+        // What is told is told in order, so that this one is the first means that it is the only one.
+        let told = posted(&listener).await;
+        assert!(told.contains("notifications/cancelled") && told.contains(r#""requestId":"sent""#), "{told}");
+    }
+}
