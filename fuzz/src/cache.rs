@@ -7,12 +7,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
 use toolsearch_proxy::caller::{Caller, Salt};
+use toolsearch_proxy::catalog::CatalogCache;
 use toolsearch_proxy::mcp::Era;
 use toolsearch_proxy::upstream::{Challenge, Listing, UpstreamError};
 
 const CALLERS: u8 = 4;
 /// A listing may be shown for so long.
 const AGE_MAX: Duration = Duration::from_secs(660);
+
+/// A listing under way may take so long, as the time-outs have it.
+const FLIGHT_MAX: Duration = Duration::from_secs(100);
 
 /// What the upstream does and did.
 #[derive(Default)]
@@ -41,6 +45,7 @@ pub fn cache(data: &[u8]) {
         let cache = cache_over(&upstream);
         let salt = Salt::random();
         let callers: Vec<Caller> = (0..CALLERS).map(|i| caller(&token(i), &salt)).collect();
+        let mut flown = Duration::ZERO;
         for operation in data.chunks_exact(2).take(100) {
             let who = operation[1] % CALLERS;
             let (token, caller) = (token(who), &callers[usize::from(who)]);
@@ -58,7 +63,15 @@ pub fn cache(data: &[u8]) {
                     cache.evict(caller);
                     world.lock().unwrap().forget(&token);
                 }
-                4 => tokio::time::advance(Duration::from_secs(u64::from(operation[1]) * 4)).await,
+                4 => {
+                    let step = Duration::from_secs(u64::from(operation[1]) * 4);
+                    flown += step;
+                    if flown > FLIGHT_MAX {
+                        land(&cache).await;
+                        flown = Duration::ZERO;
+                    }
+                    tokio::time::advance(step).await;
+                }
                 5 => world.lock().unwrap().answer(&token, Answer::Version(operation[1] / CALLERS)),
                 6 => {
                     let answer = if operation[1] < 128 { Answer::Refused } else { Answer::Down };
@@ -69,6 +82,17 @@ pub fn cache(data: &[u8]) {
         }
         assert!(cache.stats().callers <= u64::from(CALLERS));
     });
+}
+
+/// Waits until no listing is under way. The clock stands still, and threads that index do not know it.
+async fn land(cache: &CatalogCache) {
+    loop {
+        let stats = cache.stats();
+        if stats.listings <= stats.listed + stats.failures {
+            return;
+        }
+        tokio::task::yield_now().await;
+    }
 }
 
 fn token(i: u8) -> String {

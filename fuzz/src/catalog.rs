@@ -4,6 +4,7 @@ use crate::upstream::{Told, cache_over, caller, runtime};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 use toolsearch_proxy::caller::Salt;
 use toolsearch_proxy::catalog::Catalog;
 use toolsearch_proxy::mcp::Era;
@@ -13,7 +14,11 @@ fn cataloged(tools: Vec<Bytes>, era: Era) -> Arc<Catalog> {
     let upstream =
         Told::listing(move |_| Ok(Listing { tools: tools.clone(), instructions: None, ttl: None, era }));
     let cache = cache_over(&upstream);
-    runtime(false).block_on(cache.get(&caller("Bearer a", &Salt::random()))).unwrap()
+    // Made once, so that what an input costs is its own.
+    thread_local! {
+        static RUNTIME: Runtime = runtime(false);
+    }
+    RUNTIME.with(|runtime| runtime.block_on(cache.get(&caller("Bearer a", &Salt::random())))).unwrap()
 }
 
 /// A page is no page, or a catalogue in which each tool is found by its name and has the bytes it came with.
