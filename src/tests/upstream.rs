@@ -288,6 +288,12 @@ async fn t_c7_every_request_has_an_id_of_its_own() {
     let distinct: std::collections::HashSet<&String> = ids.iter().collect();
     assert_eq!((ids.len(), distinct.len()), (6, 6));
     assert!(ids.iter().all(|id| id.len() == 34), "{ids:?}");
+    // No part of them is counted up or the same: who knows one can't guess the next.
+    for part in [1..17, 17..33] {
+        let parts: std::collections::HashSet<&str> = ids.iter().map(|id| &id[part.clone()]).collect();
+        assert_eq!(parts.len(), 6, "{ids:?}");
+        assert!(parts.iter().any(|part| part.starts_with(|digit| digit != '0')), "{ids:?}");
+    }
 }
 
 #[tokio::test]
