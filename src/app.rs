@@ -3,13 +3,14 @@
 use crate::budget::Budget;
 use crate::caller::Salt;
 use crate::catalog::{CatalogCache, CatalogCacheOptions, CatalogStore, CatalogStoreOptions};
-use crate::config::{EmbedderChoice, FetchModelConfig, ModelFolder, ServeConfig};
+use crate::config::{EmbedderChoice, FetchModelConfig, ModelFolder, ServeConfig, TlsFiles};
 use crate::dispatch::Dispatcher;
 use crate::embedder::{
     ClientOptions, FetchError, FetchOptions, Manifest, Pins, StaticModel, fetch_model, open_model_folder,
 };
 use crate::host;
 use crate::mcp::Instance;
+use crate::outbound::Tls;
 use crate::search::{Embed, Ranker, RankerOptions};
 use crate::server::{self, Admission, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
 use crate::telemetry::Metrics;
@@ -19,7 +20,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -31,6 +32,7 @@ const HOUSEKEEPING: Duration = Duration::from_secs(5);
 /// The proxy, ready to be served.
 pub struct App {
     server: Arc<Server>,
+    certificates: Option<Arc<Certificates>>,
     serve_options: ServeOptions,
     drain_delay: Duration,
 }
@@ -48,8 +50,11 @@ pub enum Stop {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The upstream's client can't be built.
+    #[error("--upstream-client-cert: {0}")]
+    Identity(#[source] UpstreamSetupError),
+    /// The same, for another reason.
     #[error("--upstream-ca: {0}")]
-    Upstream(#[from] UpstreamSetupError),
+    Upstream(#[source] UpstreamSetupError),
     /// The model of `--model-dir` can't be used.
     #[error("--model-dir: {0}")]
     Model(#[from] FetchError),
@@ -73,8 +78,18 @@ impl App {
     pub fn new(config: &ServeConfig) -> Result<Self, StartError> {
         let instance = Instance::random();
         let budget = Budget::new(config.catalog_cache_bytes.0);
-        let upstream = HttpUpstream::new(upstream_options(config, &instance, &budget))?;
-        let app = Self::with_embedder(config, Arc::new(upstream), &budget, instance, embedder(config)?);
+        let files = config.upstream_tls.clone();
+        let tls = files.read().map_err(|_| StartError::Upstream(UpstreamSetupError::Certificates))?;
+        let upstream = HttpUpstream::new(upstream_options(config, &instance, &budget, tls.clone()));
+        let upstream = Arc::new(upstream.map_err(|error| match error {
+            UpstreamSetupError::Identity => StartError::Identity(error),
+            error => StartError::Upstream(error),
+        })?);
+        let mut app =
+            Self::with_embedder(config, Arc::clone(&upstream) as _, &budget, instance, embedder(config)?);
+        if !files.is_empty() {
+            app.certificates = Some(Arc::new(Certificates { files, upstream, used: Mutex::new(tls) }));
+        }
         budget.watch(host::resident_bytes, host::give_memory_back);
         Ok(app)
     }
@@ -151,7 +166,8 @@ impl App {
             write_timeout: config.write_timeout.0,
             drain_timeout: config.drain_timeout.0,
         };
-        Self { server: Arc::new(server), serve_options, drain_delay: config.drain_delay.0 }
+        let drain_delay = config.drain_delay.0;
+        Self { server: Arc::new(server), certificates: None, serve_options, drain_delay }
     }
 
     /// The routes, for tests that need no socket.
@@ -162,6 +178,11 @@ impl App {
     /// The catalogues, for tests that look at what is kept.
     pub fn catalogs(&self) -> &Arc<CatalogCache> {
         &self.server.catalogs
+    }
+
+    /// The files of certificates, for tests that change them; `None` without any.
+    pub fn certificates(&self) -> Option<&Arc<Certificates>> {
+        self.certificates.as_ref()
     }
 
     /// Serves both ports until `shutdown` completes and the requests in flight are done, the operator's port to the end.
@@ -175,7 +196,8 @@ impl App {
             tokio::spawn(server::serve(listeners.admin, admin_router, ServeOptions::small(), async move {
                 let _closed = admin_stopped.changed().await;
             }));
-        let housekeeping = tokio::spawn(keep_house(Arc::clone(&self.server.catalogs)));
+        let housekeeping =
+            tokio::spawn(keep_house(Arc::clone(&self.server.catalogs), self.certificates.clone()));
         let draining = Arc::clone(&self.server);
         let drain_until = Arc::new(OnceLock::new());
         let (deadline, drain_timeout) = (Arc::clone(&drain_until), self.serve_options.drain_timeout);
@@ -203,12 +225,48 @@ impl App {
     }
 }
 
-/// Frees what nobody asks for, also where nobody asks anything.
-async fn keep_house(catalogs: Arc<CatalogCache>) {
+/// Frees what nobody asks for, also where nobody asks anything, and looks for renewed certificates.
+async fn keep_house(catalogs: Arc<CatalogCache>, certificates: Option<Arc<Certificates>>) {
     let mut ticks = tokio::time::interval(HOUSEKEEPING);
     loop {
         ticks.tick().await;
         catalogs.forget_idle();
+        if let Some(certificates) = certificates.clone() {
+            // Whoever keeps the files may be slow.
+            let _panicked = tokio::task::spawn_blocking(move || certificates.look_again()).await;
+        }
+    }
+}
+
+/// The files of TLS towards the upstream, and what of them is in use.
+pub struct Certificates {
+    files: TlsFiles,
+    upstream: Arc<HttpUpstream>,
+    used: Mutex<Tls>,
+}
+
+impl Certificates {
+    /// Uses what is in the files by now. What can't be used changes nothing: it may be half written.
+    pub fn look_again(&self) {
+        let Ok(tls) = self.files.read() else {
+            tracing::warn!("the certificates for the upstream can't be read again: the old ones stay in use");
+            return;
+        };
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if *used == tls {
+            return;
+        }
+        match self.upstream.use_tls(tls.clone()) {
+            Ok(()) => {
+                *used = tls;
+                tracing::info!("the certificates for the upstream have changed and are in use");
+            }
+            Err(_) => {
+                tracing::warn!(
+                    "the changed certificates for the upstream can't be used: the old ones stay in use"
+                );
+            }
+        }
     }
 }
 
@@ -298,7 +356,12 @@ pub async fn fetch(config: FetchModelConfig) -> Result<(), FetchError> {
     .await
 }
 
-fn upstream_options(config: &ServeConfig, instance: &Instance, budget: &Arc<Budget>) -> HttpUpstreamOptions {
+fn upstream_options(
+    config: &ServeConfig,
+    instance: &Instance,
+    budget: &Arc<Budget>,
+    tls: Tls,
+) -> HttpUpstreamOptions {
     HttpUpstreamOptions {
         url: config.upstream.clone(),
         call_timeout: config.upstream_timeout.0,
@@ -311,7 +374,7 @@ fn upstream_options(config: &ServeConfig, instance: &Instance, budget: &Arc<Budg
         budget: Arc::clone(budget),
         callers_max: config.max_callers,
         instance: instance.clone(),
-        ca_pem: config.upstream_ca.clone(),
+        tls,
     }
 }
 

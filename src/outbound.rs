@@ -2,36 +2,60 @@
 //!
 //! One speaks to the upstream with callers' credentials, one downloads models, one sends traces. **None follows redirects,
 //! repeats a request, asks the environment for a proxy, or says where it came from**, and each trusts the public
-//! authorities that are built in, or those of a file instead, whatever the system has. What differs is added by each.
+//! authorities that are built in, or those of a file instead, whatever the system has. What differs is added by each. No
+//! client shows a certificate of its own, but for one that the operator gave for the upstream.
 
 use rustls::RootCertStore;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The certificates are no PEM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UnreadableCertificates;
+/// Whom a client trusts, and as whom it comes. Has no `Debug`: there may be a key in it.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Tls {
+    /// PEM certificates that replace the built-in roots.
+    pub ca_pem: Option<Vec<u8>>,
+    /// A PEM chain of certificates and the PEM key of the first of them.
+    pub identity_pem: Option<(Vec<u8>, Vec<u8>)>,
+}
 
-/// A client to be finished. `ca_pem` replaces the built-in roots; `protocols` are offered in the TLS handshake (ALPN).
+/// What of it can't be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnusableTls {
+    /// The roots hold no PEM certificate, or one that can't be read.
+    Roots,
+    /// There is no chain, no key, or they do not belong together.
+    Identity,
+}
+
+/// A client to be finished. `protocols` are offered in the TLS handshake (ALPN).
 ///
 /// # Errors
-/// When there is no certificate in `ca_pem`, or one that can't be read.
+/// Which part of `tls` can't be used.
 pub fn client(
-    ca_pem: Option<&[u8]>,
+    tls: &Tls,
     protocols: &[&[u8]],
     connect_timeout: Duration,
-) -> Result<reqwest::ClientBuilder, UnreadableCertificates> {
+) -> Result<reqwest::ClientBuilder, UnusableTls> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+    let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("ring serves TLS 1.2 and 1.3")
-        .with_root_certificates(roots(ca_pem)?)
-        .with_no_client_auth();
-    tls.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+        .with_root_certificates(roots(tls.ca_pem.as_deref())?);
+    let mut config = match &tls.identity_pem {
+        None => config.with_no_client_auth(),
+        Some((chain, key)) => {
+            let chain = CertificateDer::pem_slice_iter(chain).collect::<Result<Vec<_>, _>>();
+            let (Ok(chain), Ok(key)) = (chain, PrivateKeyDer::from_pem_slice(key)) else {
+                return Err(UnusableTls::Identity);
+            };
+            config.with_client_auth_cert(chain, key).map_err(|_| UnusableTls::Identity)?
+        }
+    };
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
+        .tls_backend_preconfigured(config)
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .no_proxy()
@@ -40,15 +64,15 @@ pub fn client(
         .user_agent(concat!("toolsearch-proxy/", env!("CARGO_PKG_VERSION"))))
 }
 
-fn roots(ca_pem: Option<&[u8]>) -> Result<RootCertStore, UnreadableCertificates> {
+fn roots(ca_pem: Option<&[u8]>) -> Result<RootCertStore, UnusableTls> {
     let mut roots = RootCertStore::empty();
     let Some(pem) = ca_pem else {
         roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         return Ok(roots);
     };
     for certificate in CertificateDer::pem_slice_iter(pem) {
-        let certificate = certificate.map_err(|_| UnreadableCertificates)?;
-        roots.add(certificate).map_err(|_| UnreadableCertificates)?;
+        let certificate = certificate.map_err(|_| UnusableTls::Roots)?;
+        roots.add(certificate).map_err(|_| UnusableTls::Roots)?;
     }
-    if roots.is_empty() { Err(UnreadableCertificates) } else { Ok(roots) }
+    if roots.is_empty() { Err(UnusableTls::Roots) } else { Ok(roots) }
 }

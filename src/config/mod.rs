@@ -11,11 +11,13 @@ mod nearest;
 mod origin;
 mod page;
 mod problems;
+mod tls;
 mod values;
 
 pub use fetch_model::{FetchModelArgs, FetchModelConfig};
 pub use healthcheck::{HealthcheckArgs, HealthcheckConfig};
 pub use page::configuration_page;
+pub use tls::TlsFiles;
 pub use values::{ByteSize, Seconds, Setting, Switch};
 
 use crate::catalog::WriteTools;
@@ -28,6 +30,7 @@ use std::net::SocketAddr;
 use std::num::{NonZeroU16, NonZeroUsize};
 use std::path::PathBuf;
 use std::str::FromStr;
+use tls::TlsArgs;
 use url::Url;
 
 /// Environment variables that start so are ours.
@@ -152,9 +155,8 @@ struct NetworkArgs {
         env = "TOOLSEARCH_ALLOW_PLAINTEXT_UPSTREAM"
     )]
     allow_plaintext_upstream: Setting<Switch>,
-    /// PEM file with the certificates to trust instead of the built-in public ones
-    #[arg(long, value_name = "FILE", env = "TOOLSEARCH_UPSTREAM_CA")]
-    upstream_ca: Option<PathBuf>,
+    #[command(flatten)]
+    tls: TlsArgs,
     /// Address for MCP clients, at /mcp/search, /mcp and /. Loopback by default: put a gateway in front
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", env = "TOOLSEARCH_LISTEN")]
     listen: Setting<SocketAddr>,
@@ -345,7 +347,7 @@ struct LogArgs {
 #[derive(Clone, Debug)]
 pub struct ServeConfig {
     pub upstream: Url,
-    pub upstream_ca: Option<Vec<u8>>,
+    pub upstream_tls: TlsFiles,
     pub listen: SocketAddr,
     pub admin_listen: SocketAddr,
     pub public_url: Option<Url>,
@@ -435,10 +437,9 @@ impl ServeArgs {
             problems.add("--write-tools", error);
             WriteTools::default()
         });
-        let upstream_ca = network.upstream_ca.and_then(|path| problems.read("--upstream-ca", &path));
         let config = ServeConfig {
             upstream,
-            upstream_ca,
+            upstream_tls: problems.tls(network.tls),
             listen,
             admin_listen,
             public_url: network.public_url.map(|url| problems.public_url(url)),

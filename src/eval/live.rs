@@ -4,6 +4,7 @@ use super::EvalError;
 use crate::budget::Budget;
 use crate::caller::{Caller, Salt};
 use crate::mcp::Instance;
+use crate::outbound::Tls;
 use crate::upstream::{HttpUpstream, HttpUpstreamOptions, Upstream};
 use bytes::Bytes;
 use http::header::AUTHORIZATION;
@@ -34,7 +35,7 @@ pub(super) async fn list(url: &Url, token: Option<&str>) -> Result<Vec<Bytes>, E
         tools_max: 20_000,
         budget: Budget::new(usize::MAX),
         callers_max: NonZeroUsize::MIN,
-        ca_pem: None,
+        tls: Tls::default(),
     });
     let upstream = upstream.map_err(|error| failed(&error))?;
     upstream.list_tools(&caller).await.map(|listing| listing.tools).map_err(|error| failed(&error))

@@ -111,7 +111,7 @@ impl Tracing {
 
 /// A client of its own: this hop has nothing to do with callers and their credentials.
 fn client() -> Result<reqwest::Client, reqwest::Error> {
-    outbound::client(None, &[], Duration::from_secs(3))
+    outbound::client(&outbound::Tls::default(), &[], Duration::from_secs(3))
         .expect("the built-in roots need no reading")
         .timeout(EXPORT_TIMEOUT)
         .build()

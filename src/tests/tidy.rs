@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "embedder",
             "host",
             "mcp",
+            "outbound",
             "search",
             "server",
             "telemetry",
@@ -26,8 +27,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "upstream",
         ],
     ),
-    ("config", &["catalog", "eval", "telemetry"]),
-    ("eval", &["budget", "caller", "catalog", "embedder", "mcp", "search", "upstream"]),
+    ("config", &["catalog", "eval", "outbound", "telemetry"]),
+    ("eval", &["budget", "caller", "catalog", "embedder", "mcp", "outbound", "search", "upstream"]),
     ("demo", &["app", "config", "mcp", "server"]),
     ("server", &["caller", "catalog", "dispatch", "mcp", "telemetry", "tools", "upstream"]),
     ("dispatch", &["caller", "catalog", "mcp", "telemetry", "tools", "upstream"]),
@@ -270,10 +271,10 @@ fn t_f9_each_http_client_is_built_in_one_place() {
     ] {
         assert!(client.contains(setting), "{setting}");
     }
-    for path in ["src/embedder/fetch/client.rs", "src/telemetry/otlp.rs", "src/upstream/http.rs"] {
+    for path in ["src/embedder/fetch/client.rs", "src/telemetry/otlp.rs", "src/upstream/pool.rs"] {
         assert!(read(path).contains("outbound::client("), "{path}");
     }
-    assert!(read("src/upstream/http.rs").contains(".pool_idle_timeout("));
+    assert!(read("src/upstream/pool.rs").contains(".pool_idle_timeout("));
 }
 
 /// What stands before a text that somebody is told.

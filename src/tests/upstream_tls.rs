@@ -5,7 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::{ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion, version};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned, SupportedProtocolVersion, version};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -28,13 +29,27 @@ impl Authority {
 
     /// A file with the authority's certificate, as `--upstream-ca` takes it.
     fn file(&self, name: &str) -> PathBuf {
-        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
-        let path = folder.join(format!("authority-{name}-{}.pem", std::process::id()));
-        let text = STANDARD.encode(&self.certificate);
-        let pem = format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
-        std::fs::write(&path, pem).unwrap();
-        path
+        pem_file(&format!("authority-{name}"), "CERTIFICATE", &self.certificate)
     }
+
+    /// Files with the certificate of a client and its key.
+    fn client_files(&self, name: &str) -> (PathBuf, PathBuf) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new(vec!["proxy.example".to_owned()]).unwrap();
+        let certificate = params.signed_by(&key, &self.issuer).unwrap().der().clone();
+        (
+            pem_file(&format!("client-{name}"), "CERTIFICATE", &certificate),
+            pem_file(&format!("key-{name}"), "PRIVATE KEY", &key.serialize_der()),
+        )
+    }
+}
+
+fn pem_file(name: &str, kind: &str, der: &[u8]) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join(format!("{name}-{}.pem", std::process::id()));
+    let text = STANDARD.encode(der);
+    std::fs::write(&path, format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n")).unwrap();
+    path
 }
 
 /// How a server presents itself.
@@ -57,6 +72,11 @@ const OLD: &[&SupportedProtocolVersion] = &[&version::TLS12];
 
 impl Identity {
     fn config(&self, authority: &Authority) -> Arc<ServerConfig> {
+        self.config_for(authority, None)
+    }
+
+    /// Where an authority of clients is given, they have to show a certificate of it.
+    fn config_for(&self, authority: &Authority, clients: Option<&Authority>) -> Arc<ServerConfig> {
         let mut params = CertificateParams::new(vec![self.name.to_owned()]).unwrap();
         params.not_before = date_time_ymd(self.not_before, 1, 1);
         params.not_after = date_time_ymd(self.not_after, 1, 1);
@@ -64,8 +84,18 @@ impl Identity {
         let certificate = params.signed_by(&key, &authority.issuer).unwrap().der().clone();
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider).with_protocol_versions(self.versions);
-        Arc::new(config.unwrap().with_no_client_auth().with_single_cert(vec![certificate], key).unwrap())
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider));
+        let config = config.with_protocol_versions(self.versions).unwrap();
+        let config = match clients {
+            None => config.with_no_client_auth(),
+            Some(clients) => {
+                let mut roots = RootCertStore::empty();
+                roots.add(clients.certificate.clone()).unwrap();
+                let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+                config.with_client_cert_verifier(verifier.build().unwrap())
+            }
+        };
+        Arc::new(config.with_single_cert(vec![certificate], key).unwrap())
     }
 }
 
@@ -112,9 +142,7 @@ fn read_message(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
 /// What a caller is told, with this URL and authority.
 async fn told(url: &str, ca: Option<&str>, connect_timeout: &str) -> String {
     let flags = ca.map_or(Vec::new(), |ca| vec!["--upstream-ca", ca]);
-    let app = TestApp::at(url, &[&flags[..], &["--connect-timeout", connect_timeout]].concat());
-    let answer = app.caller("alice").call_read("ask", "{}").await;
-    if answer.is_error() { answer.refusal() } else { answer.tool_text() }
+    asked(&TestApp::at(url, &[&flags[..], &["--connect-timeout", connect_timeout]].concat())).await
 }
 
 #[tokio::test]
@@ -159,6 +187,67 @@ async fn t_h5_only_a_server_with_a_sound_certificate_of_the_named_authority_is_s
             assert!(server.log().is_empty(), "{name}: something was sent");
         }
     }
+}
+
+async fn asked(app: &TestApp) -> String {
+    let answer = app.caller("alice").call_read("ask", "{}").await;
+    if answer.is_error() { answer.refusal() } else { answer.tool_text() }
+}
+
+#[tokio::test]
+async fn t_h5_an_upstream_that_asks_for_a_certificate_gets_the_operators_and_no_other() {
+    let (ours, clients, others) = (Authority::new(), Authority::new(), Authority::new());
+    let server = FakeMcp::start(Style::Modern, &[reader("ask", "Asks")]).await;
+    let address = terminate(SOUND.config_for(&ours, Some(&clients)), server.address());
+    let url = format!("https://localhost:{}/mcp", address.port());
+    let ca = ours.file("asks");
+    let ca = ["--upstream-ca", ca.to_str().unwrap()];
+    assert!(!asked(&TestApp::at(&url, &ca)).await.contains("alice called"));
+    for (authority, name, accepted) in [(&others, "other", false), (&clients, "right", true)] {
+        let (chain, key) = authority.client_files(name);
+        let identity = [
+            "--upstream-client-cert",
+            chain.to_str().unwrap(),
+            "--upstream-client-key",
+            key.to_str().unwrap(),
+        ];
+        let told = asked(&TestApp::at(&url, &[&ca[..], &identity].concat())).await;
+        assert_eq!(told.contains("alice called"), accepted, "{name}: {told}");
+        assert_eq!(!server.log().is_empty(), accepted, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn t_h5_changed_certificates_are_used_without_a_restart_and_unusable_ones_are_not() {
+    let (old, new) = (Authority::new(), Authority::new());
+    let server = FakeMcp::start(Style::Modern, &[reader("ask", "Asks")]).await;
+    let address = terminate(SOUND.config(&new), server.address());
+    let ca = old.file("changes");
+    let app = TestApp::at(
+        &format!("https://localhost:{}/mcp", address.port()),
+        &["--upstream-ca", ca.to_str().unwrap()],
+    );
+    app.look_at_certificates();
+    assert!(asked(&app).await.contains("TLS failed"));
+    new.file("changes");
+    app.look_at_certificates();
+    assert!(asked(&app).await.contains("alice called"));
+    std::fs::write(&ca, "half a file").unwrap();
+    app.look_at_certificates();
+    assert!(asked(&app).await.contains("alice called"));
+    std::fs::remove_file(&ca).unwrap();
+    app.look_at_certificates();
+    assert!(asked(&app).await.contains("alice called"));
+}
+
+#[test]
+fn a_certificate_and_a_key_that_do_not_belong_together_end_the_start() {
+    let authority = Authority::new();
+    let ((chain, _), (_, key)) = (authority.client_files("one"), authority.client_files("another"));
+    let flags =
+        ["--upstream-client-cert", chain.to_str().unwrap(), "--upstream-client-key", key.to_str().unwrap()];
+    let told = TestApp::fails_at("https://localhost:1/", &flags);
+    assert!(told.starts_with("--upstream-client-cert: it and --upstream-client-key"), "{told}");
 }
 
 /// A server that reads what comes, answers with these bytes, and ends or says no more.

@@ -183,7 +183,8 @@ mod tests {
     use tokio::net::TcpListener;
 
     fn wire(listener: &TcpListener) -> Wire {
-        let client = crate::outbound::client(None, &[], TIMEOUT).unwrap().build().unwrap();
+        let client =
+            crate::outbound::client(&crate::outbound::Tls::default(), &[], TIMEOUT).unwrap().build().unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
         let pool = Arc::new(Pool::new(client, || None));
         Wire { pool, url, breaker: Arc::new(Breaker::new(TIMEOUT)) }

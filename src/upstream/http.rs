@@ -1,11 +1,11 @@
 //! [`HttpUpstream`]: an upstream over streamable HTTP, modern or legacy.
 
-use super::breaker::{Breaker, Connecting};
+use super::breaker::Breaker;
 use super::era::{self, EraMemory, Verdict};
 use super::error::UpstreamError;
 use super::exchange::{Reply, Request, Wire};
 use super::metadata::Metadata;
-use super::pool::Pool;
+use super::pool::{Pool, client};
 use super::session::{Session, Sessions};
 use super::{Listing, ToolCall, Upstream, wire};
 use crate::budget::{Budget, Reader};
@@ -14,11 +14,10 @@ use crate::mcp::{
     Era, Instance, ParamValueFault, ProtocolVersion, ResultType, TraceContext, encode_header_text,
     from_object, names, param_header_values,
 };
-use crate::outbound;
+use crate::outbound::Tls;
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt};
-use http::header::VIA;
-use http::{HeaderMap, HeaderName, HeaderValue};
+use http::{HeaderName, HeaderValue};
 use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -51,16 +50,19 @@ pub struct HttpUpstreamOptions {
     pub callers_max: NonZeroUsize,
     /// The name of this process, sent with each request.
     pub instance: Instance,
-    /// PEM certificates that replace the built-in roots.
-    pub ca_pem: Option<Vec<u8>>,
+    /// Whom to trust, and as whom to come.
+    pub tls: Tls,
 }
 
 /// The client could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamSetupError {
-    /// The certificates are no PEM.
+    /// The certificates to trust are no PEM.
     #[error("the CA file holds no readable PEM certificate")]
     Certificates,
+    /// The certificate to show can't be used.
+    #[error("it and --upstream-client-key hold no readable PEM certificate and its key")]
+    Identity,
     /// The HTTP client refused its settings.
     #[error("the HTTP client can't be built")]
     Client(#[source] reqwest::Error),
@@ -87,6 +89,19 @@ impl HttpUpstream {
         let wire = Wire { pool: Arc::new(pool), url: options.url.clone(), breaker };
         let sessions = Sessions::new(options.callers_max);
         Ok(Self { options, wire, era: EraMemory::default(), sessions, metadata: Metadata::default() })
+    }
+
+    /// From now on trusts and shows other certificates. Requests under way keep their connections; what was in use stays
+    /// where it fails.
+    ///
+    /// # Errors
+    /// When the certificates can't be used.
+    pub fn use_tls(&self, tls: Tls) -> Result<(), UpstreamSetupError> {
+        let (options, breaker) =
+            (HttpUpstreamOptions { tls, ..self.options.clone() }, Arc::clone(&self.wire.breaker));
+        let next = client(&options, &breaker)?;
+        self.wire.pool.change(next, move || client(&options, &breaker).ok());
+        Ok(())
     }
 
     async fn list(&self, caller: &Caller) -> Result<Listing, UpstreamError> {
@@ -468,21 +483,4 @@ fn trace_headers(trace: &TraceContext<'_>) -> impl Iterator<Item = (HeaderName, 
     let headers =
         [(names::TRACEPARENT, trace.traceparent_header), (names::TRACESTATE, trace.tracestate_header)];
     headers.map(|(name, value)| Some((name, value?.clone()))).into_iter().flatten()
-}
-
-/// The one HTTP client. Each default that a proxy of other people's credentials can't have is switched off.
-fn client(
-    options: &HttpUpstreamOptions,
-    breaker: &Arc<Breaker>,
-) -> Result<reqwest::Client, UpstreamSetupError> {
-    outbound::client(options.ca_pem.as_deref(), &[b"h2", b"http/1.1"], options.connect_timeout)
-        .map_err(|outbound::UnreadableCertificates| UpstreamSetupError::Certificates)?
-        .connector_layer(Connecting::new(Arc::clone(breaker)))
-        .pool_max_idle_per_host(32)
-        // Below the 60 s after which common gateways drop idle connections.
-        .pool_idle_timeout(Duration::from_secs(45))
-        .tcp_nodelay(true)
-        .default_headers(HeaderMap::from_iter([(VIA, options.instance.via().clone())]))
-        .build()
-        .map_err(UpstreamSetupError::Client)
 }

@@ -58,12 +58,11 @@ pub(super) struct Answer {
 
 impl Hub {
     pub fn new(options: &ClientOptions) -> Result<Self, FetchError> {
-        let builder = outbound::client(options.ca_pem.as_deref(), &[b"http/1.1"], options.connect_timeout);
+        let tls = outbound::Tls { ca_pem: options.ca_pem.clone(), identity_pem: None };
+        let builder = outbound::client(&tls, &[b"http/1.1"], options.connect_timeout);
         // Redirects are followed by hand below, with rules of our own.
         let mut client = builder
-            .map_err(|outbound::UnreadableCertificates| {
-                FetchError::Settings("--ca: the file holds no readable PEM certificate".to_owned())
-            })?
+            .map_err(|_| FetchError::Settings("--ca: the file holds no readable PEM certificate".to_owned()))?
             .http1_only();
         if let Some(proxy) = &options.proxy {
             // The reason could repeat the password.

@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use toolsearch_proxy::app::{App, Listeners, Stop};
+use toolsearch_proxy::app::{App, Certificates, Listeners, Stop};
 use toolsearch_proxy::catalog::CatalogCache;
 use toolsearch_proxy::config::{Cli, Command, ServeConfig};
 use toolsearch_proxy::upstream::Upstream;
@@ -42,6 +42,7 @@ pub(crate) struct TestApp(Arc<Inner>);
 struct Inner {
     router: axum::Router,
     catalogs: Arc<CatalogCache>,
+    certificates: Option<Arc<Certificates>>,
     /// How many hold the catalogues while no listing is under way: each listing holds them too.
     holders_at_rest: usize,
 }
@@ -63,12 +64,23 @@ impl TestApp {
         Self::of(&App::new(&config(url, flags)).unwrap())
     }
 
+    /// Why the proxy can't be put together.
+    pub(crate) fn fails_at(url: &str, flags: &[&str]) -> String {
+        App::new(&config(url, flags)).err().expect("the settings can't be used").to_string()
+    }
+
     fn of(app: &App) -> Self {
         let catalogs = Arc::clone(app.catalogs());
         let router = app.router();
         // The app's own handle goes with it, and every clone of the router shares the server's.
         let holders_at_rest = Arc::strong_count(&catalogs);
-        Self(Arc::new(Inner { router, catalogs, holders_at_rest }))
+        let certificates = app.certificates().cloned();
+        Self(Arc::new(Inner { router, catalogs, certificates, holders_at_rest }))
+    }
+
+    /// Looks for changed certificates, as the process does every few seconds.
+    pub(crate) fn look_at_certificates(&self) {
+        self.0.certificates.as_ref().expect("a flag names files of certificates").look_again();
     }
 
     pub(crate) fn catalogs(&self) -> &CatalogCache {
