@@ -21,6 +21,8 @@ use tokio::sync::Semaphore;
 const DEADLINE: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 12;
+/// Pauses of one, two and four seconds at most come together while a door is closed.
+const FOUND_AGAIN: Duration = Duration::from_secs(8);
 const TOOLS: [&str; 5] = ["search", "describe", "read", "reads", "write"];
 const STATES: [&str; 3] = ["cold", "warm", "stale"];
 
@@ -293,11 +295,31 @@ impl Kitchen {
         }
         if door.is_some() {
             self.relay.set_door(Door::Open).await;
+            self.is_found_again().await;
             for (cell, ..) in &done {
                 self.next_is_healthy(cell).await;
             }
         }
         Ok(done)
+    }
+
+    /// What can't be connected to is left alone for a second and more, and then tried again. Each look is of a caller whose
+    /// tools nobody keeps.
+    async fn is_found_again(&self) {
+        let opened = Instant::now();
+        for look in 0_u32.. {
+            let token = format!("{}-again-{look}-{:?}", self.secrets.token, opened);
+            let token: String = token.chars().filter(char::is_ascii_alphanumeric).collect();
+            let mut client = Client::new(self.proxy.mcp, &token, Era::Modern);
+            if client.ask(&Ask::search("notes")).await.as_ref().is_ok_and(Answer::is_ok) {
+                return;
+            }
+            if opened.elapsed() > FOUND_AGAIN {
+                self.report.fail("the upstream is not found again", format!("{:?}", opened.elapsed()));
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
     }
 
     fn client(&self, cell: &Cell) -> Client {
