@@ -10,6 +10,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::sync::Arc;
 use std::time::Duration;
+use url::{Host, Url};
 
 /// Whom a client trusts, and as whom it comes. Has no `Debug`: there may be a key in it.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -18,6 +19,16 @@ pub struct Tls {
     pub ca_pem: Option<Vec<u8>>,
     /// A PEM chain of certificates and the PEM key of the first of them.
     pub identity_pem: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Whether what is sent there stays on this machine.
+pub fn is_loopback(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        None => false,
+    }
 }
 
 /// What of it can't be used.

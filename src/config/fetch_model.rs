@@ -1,8 +1,9 @@
 //! The settings of `fetch-model`.
 
 use super::origin::Settings;
-use super::problems::{Problems, is_loopback};
+use super::problems::Problems;
 use super::{ConfigError, Seconds, Setting};
+use crate::outbound::is_loopback;
 use clap::Args;
 use std::path::PathBuf;
 use url::Url;

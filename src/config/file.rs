@@ -80,7 +80,7 @@ fn table(path: &Path) -> Result<Table, String> {
     }
     let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
     text.parse::<Table>().map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+        let line = error.span().map_or(1, |span| text[..span.start].matches('\n').count() + 1);
         let what = error.message().lines().next().unwrap_or("it can't be read").to_owned();
         format!("line {line}: {what}; settings are written as in TOML: name = \"value\"")
     })
@@ -170,6 +170,6 @@ write-tools: each item of the list is a text in quotes, without a comma
         let (_, problems) = read("upstream = \"https://a.example\"\nlisten: nowhere\n");
         assert!(problems.len() == 1 && problems[0].contains("line 2"), "{problems:?}");
         let (_, problems) = read("max-tools = 1\nmax-tools = 2\n");
-        assert!(problems.len() == 1 && problems[0].contains("duplicate"), "{problems:?}");
+        assert!(problems.len() == 1 && problems[0].contains("line 2: duplicate"), "{problems:?}");
     }
 }

@@ -4,6 +4,7 @@ use super::nearest::nearest;
 use super::origin::Settings;
 use super::values::Value;
 use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, Setting, ToolArgs};
+use crate::outbound::is_loopback;
 use crate::telemetry::TracingOptions;
 use clap::CommandFactory;
 use std::collections::{BTreeMap, BTreeSet};
@@ -220,15 +221,6 @@ impl Problems {
     pub(super) fn result<T>(mut self, config: T) -> Result<T, ConfigError> {
         self.found.sort();
         if self.found.is_empty() { Ok(config) } else { Err(ConfigError(self.found)) }
-    }
-}
-
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        None => false,
     }
 }
 

@@ -15,6 +15,9 @@ pub struct EvalArgs {
     /// Instead of a file: an MCP server to list the tools of.
     #[arg(long, value_name = "URL", conflicts_with = "catalog")]
     pub upstream: Option<Url>,
+    /// Let the token cross the network unencrypted, to an `http://` --upstream that is not on this machine.
+    #[arg(long, requires = "upstream")]
+    pub allow_plaintext_upstream: bool,
     /// The environment variable that holds the bearer token for --upstream.
     #[arg(long, value_name = "NAME", default_value = "MCP_TOKEN")]
     pub token_env: String,

@@ -25,6 +25,7 @@ pub use questions::Question;
 pub use report::{Group, Report};
 
 use crate::embedder::{ModelError, StaticModel};
+use crate::outbound::is_loopback;
 use crate::search::{Embed, Hit, Ranker, RankerOptions};
 
 /// Why an evaluation cannot be made.
@@ -46,6 +47,13 @@ pub enum EvalError {
     Fallen(Vec<String>),
     #[error("name a catalogue: --catalog FILE, or --upstream URL")]
     NoCatalogue,
+    #[error(
+        "--upstream is http:// and not on this machine, so the token would cross the network unencrypted; use https://, or \
+         add --allow-plaintext-upstream where the network is trusted"
+    )]
+    Plaintext,
+    #[error("{0} has no questions: write one a line")]
+    NoQuestions(PathBuf),
     #[error("the upstream's tools can't be listed: {0}")]
     Upstream(String),
     #[error("no question has the id {0:?}")]
@@ -66,9 +74,20 @@ pub async fn run(
     out: &mut (dyn Write + Send),
 ) -> Result<(), EvalError> {
     let questions = Question::read_all(&args.queries)?;
+    if questions.is_empty() {
+        return Err(EvalError::NoQuestions(args.queries.clone()));
+    }
     let ranker = Ranker::new(RankerOptions::default(), embedder(&args.embedder)?);
     let catalogue = match (&args.catalog, &args.upstream) {
         (Some(path), _) => Catalogue::read(path, &ranker)?,
+        (None, Some(url))
+            if token.is_some()
+                && url.scheme() == "http"
+                && !is_loopback(url)
+                && !args.allow_plaintext_upstream =>
+        {
+            return Err(EvalError::Plaintext);
+        }
         (None, Some(url)) => Catalogue::new(live::list(url, token).await?, &ranker),
         (None, None) => return Err(EvalError::NoCatalogue),
     };
@@ -143,4 +162,45 @@ fn write_run(
         writeln!(file, "{line}").map_err(failed)?;
     }
     file.flush().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        args: EvalArgs,
+    }
+
+    async fn fault(questions: &str, upstream: &str, token: Option<&str>) -> EvalError {
+        let name =
+            format!("toolsearch-eval-{}-{}.jsonl", std::process::id(), questions.len() + upstream.len());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, questions).unwrap();
+        let queries = path.to_str().unwrap();
+        let cli = ["eval", "--embedder", "none", "--upstream", upstream, "--queries", queries];
+        let args = Cli::try_parse_from(cli).unwrap().args;
+        let fault = run(&args, token, &mut Vec::new()).await.unwrap_err();
+        std::fs::remove_file(&path).unwrap();
+        fault
+    }
+
+    #[tokio::test]
+    async fn a_token_does_not_cross_a_network_unencrypted() {
+        const QUESTION: &str = r#"{"id": "1", "query": "a", "lang": "en", "relevant": []}"#;
+        let far = fault(QUESTION, "http://gateway.example/mcp", Some("token")).await;
+        assert!(matches!(far, EvalError::Plaintext), "{far}");
+        // Nothing listens there, and it was tried.
+        let here = fault(QUESTION, "http://127.0.0.1:1/mcp", Some("token")).await;
+        assert!(matches!(here, EvalError::Upstream(_)), "{here}");
+    }
+
+    #[tokio::test]
+    async fn a_file_without_questions_measures_nothing() {
+        let empty = fault("", "http://127.0.0.1:1/mcp", None).await;
+        assert!(matches!(empty, EvalError::NoQuestions(_)), "{empty}");
+    }
 }

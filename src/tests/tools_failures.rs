@@ -76,6 +76,19 @@ async fn t_r12_a_failed_write_says_what_is_known_about_its_execution_and_is_not_
 }
 
 #[tokio::test]
+async fn a_listing_from_what_is_no_mcp_server_is_not_to_be_tried_again() {
+    for status in [301, 404, 405, 501] {
+        let upstream = FakeUpstream::new().answers_listing("alice", Err(UpstreamError::Status(status)));
+        let app = TestApp::over(&upstream, &[]);
+        let refusal = app.caller("alice").tool("search_tools", r#"{"query":"x"}"#).await.refusal();
+        let says = format!(
+            r#"{{"error":"The tools can't be listed now: the upstream answered HTTP {status}. Nothing was called. Trying again will not help: the operator has to look at --upstream."}}"#
+        );
+        assert_eq!(refusal, says);
+    }
+}
+
+#[tokio::test]
 async fn a_failed_listing_says_that_nothing_was_called() {
     let mut told = String::new();
     for failure in failures() {

@@ -212,9 +212,17 @@ impl Toolbox {
         }
         listed.map_err(|error| match error {
             UpstreamError::Unauthorized(challenge) => Stop::Failed(ToolFailure::Unauthorized(challenge)),
-            error => Stop::Upstream(Refusal::new(format!(
-                "The tools can't be listed now: {error}. Nothing was called. Try again later."
-            ))),
+            error => {
+                let advice = if error.is_lasting() {
+                    tracing::warn!("the tools can't be listed: {error}; is --upstream an MCP endpoint?");
+                    "Trying again will not help: the operator has to look at --upstream."
+                } else {
+                    "Try again later."
+                };
+                Stop::Upstream(Refusal::new(format!(
+                    "The tools can't be listed now: {error}. Nothing was called. {advice}"
+                )))
+            }
         })
     }
 }

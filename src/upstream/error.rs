@@ -234,6 +234,11 @@ impl UpstreamError {
         Self::NoConnection(why)
     }
 
+    /// Whether it stays until somebody changes a setting: what answers is no MCP server.
+    pub fn is_lasting(&self) -> bool {
+        matches!(self, Self::Status(404 | 405 | 501) | Self::Status(300..400))
+    }
+
     /// A short name for logs and metrics: a closed set.
     pub fn kind(&self) -> &'static str {
         match self {

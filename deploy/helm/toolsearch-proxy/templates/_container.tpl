@@ -52,4 +52,7 @@ volumeMounts:
     mountPath: /etc/toolsearch-proxy/ca
     readOnly: true
   {{- end }}
+  {{- with .Values.volumeMounts }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
 {{- end -}}
