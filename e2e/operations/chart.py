@@ -41,7 +41,14 @@ EVERYTHING = {
         {"maxSkew": 2, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"a": "b"}}}
     ],
     "service": {"type": "LoadBalancer", "port": 8443, "annotations": {"a.example/b": "true"}},
-    "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}], "hostnames": ["gateway.example"]},
+    "httpRoute": {
+        "enabled": True,
+        "parentRefs": [{"name": "gateway"}],
+        "hostnames": ["gateway.example"],
+        "timeout": "3m",
+    },
+    "volumes": [{"name": "certificate", "secret": {"secretName": "proxy"}}],
+    "volumeMounts": [{"name": "certificate", "mountPath": "/etc/proxy", "readOnly": True}],
     "networkPolicy": {
         "enabled": True,
         "ingressFrom": [{"podSelector": {"matchLabels": {"app": "gateway"}}}],
@@ -113,6 +120,8 @@ REFUSED = {
     "settings that are no map": {"settings": ["upstream"]},
     "a tag as a digest": {"settings": UPSTREAM, "image": {"digest": "latest"}},
     "a delay that is no number": {"settings": UPSTREAM, "drainDelaySeconds": "5s"},
+    "a volume without a name": {"settings": UPSTREAM, "volumes": [{"emptyDir": {}}]},
+    "a time that is none": {"settings": UPSTREAM, "httpRoute": {"timeout": "soon"}},
     "a port out of range": {"settings": UPSTREAM, "service": {"port": 70000}},
 }
 
@@ -165,6 +174,15 @@ def check(case, documents):
     mounted = {volume["name"] for volume in pod["spec"]["volumes"]}
     if not {mount["name"] for mount in container["volumeMounts"]} <= mounted:
         fail(f"{case}: a mount without a volume")
+    for route in kinds.get("HTTPRoute", []):
+        if any("request" not in rule.get("timeouts", {}) for rule in route["spec"]["rules"]):
+            fail(f"{case}: a route that ends calls before the proxy does")
+    for monitor in kinds.get("ServiceMonitor", []):
+        # Prometheus names the job after this label of the Service; the rules ask for that job.
+        job = monitor["spec"]["jobLabel"]
+        services = [service["metadata"]["labels"] for service in kinds["Service"]]
+        if any(labels[job] != "toolsearch-proxy" for labels in services):
+            fail(f"{case}: another job than that of the rules")
     settings = kinds["ConfigMap"][0]["data"]["config.toml"]
     check_settings(case, settings)
     return kinds
