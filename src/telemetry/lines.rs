@@ -165,8 +165,10 @@ mod tests {
         assert!(last.wait(Duration::from_secs(60)));
         let written = stalled.lines();
         assert!((WAITING_MAX..=2 * WAITING_MAX).contains(&written.len()), "{}", written.len());
-        // What waited is whole and in order.
-        assert!(written.iter().enumerate().all(|(i, line)| *line == format!("line {i}")));
+        // What waited is whole and in order; what was dropped may lie between, as the writer starts when it likes.
+        let number = |line: &String| line.strip_prefix("line ").and_then(|n| n.parse::<u32>().ok());
+        let numbers: Option<Vec<u32>> = written.iter().map(number).collect();
+        assert!(numbers.is_some_and(|numbers| numbers.is_sorted_by(|a, b| a < b)));
     }
 
     #[test]
