@@ -10,9 +10,8 @@
 //!   it is measured. It counts for three quarters of the bound at most: other work must not leave a cache of nothing.
 //!
 //! When what is unknown grows, freed memory is given back to the operating system; when all of it is over the bound, whoever
-//! keeps catalogues is told to drop some. Reading has a bound of its own, a
-//! quarter: who wants more waits. One [`Reader`], the leader, may go beyond, so that readers who each hold a part of a
-//! listing never wait for one another.
+//! keeps catalogues is told to drop some. Reading has a bound of its own, a quarter: who wants more waits. One [`Reader`], the
+//! leader, may go beyond, so that readers who each hold a part of a listing never wait for one another.
 //!
 //! Deliberately not here: which catalogue goes (`catalog`), and the limits of a single listing (`upstream`).
 

@@ -31,6 +31,11 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
+/// Whether what is sent there crosses a network unencrypted.
+pub fn is_open_to_others(url: &Url) -> bool {
+    url.scheme() == "http" && !is_loopback(url)
+}
+
 /// What of it can't be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnusableTls {

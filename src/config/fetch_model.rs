@@ -3,7 +3,7 @@
 use super::origin::Settings;
 use super::problems::Problems;
 use super::{ConfigError, Seconds, Setting};
-use crate::outbound::is_loopback;
+use crate::outbound::is_open_to_others;
 use clap::Args;
 use std::path::PathBuf;
 use url::Url;
@@ -114,7 +114,7 @@ fn check_base_url(problems: &mut Problems, url: &Url, confirm_pins: bool) {
         problems.add(FLAG, "must hold no user name or password: downloads carry no credentials");
     } else if url.query().is_some() || url.fragment().is_some() {
         problems.add(FLAG, "must have no ? or # part");
-    } else if confirm_pins && url.scheme() == "http" && !is_loopback(url) {
+    } else if confirm_pins && is_open_to_others(url) {
         problems.add(FLAG, "must start with https:// with --confirm-pins: digests of what anybody could change on the way confirm nothing");
     }
 }

@@ -4,7 +4,7 @@ use super::nearest::nearest;
 use super::origin::Settings;
 use super::values::Value;
 use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, Setting, ToolArgs};
-use crate::outbound::is_loopback;
+use crate::outbound::{is_loopback, is_open_to_others};
 use crate::telemetry::TracingOptions;
 use clap::CommandFactory;
 use std::collections::{BTreeMap, BTreeSet};
@@ -103,7 +103,7 @@ impl Problems {
             self.add(FLAG, "must hold no user name or password: callers bring their own credentials");
         } else if url.fragment().is_some() {
             self.add(FLAG, "must have no # part");
-        } else if url.scheme() == "http" && !is_loopback(&url) && !allow_plaintext {
+        } else if is_open_to_others(&url) && !allow_plaintext {
             self.add(
                 FLAG,
                 "is http:// and not on this machine, so tokens would cross the network unencrypted; use https://, or \

@@ -25,7 +25,7 @@ pub use questions::Question;
 pub use report::{Group, Report};
 
 use crate::embedder::{ModelError, StaticModel};
-use crate::outbound::is_loopback;
+use crate::outbound::is_open_to_others;
 use crate::search::{Embed, Hit, Ranker, RankerOptions};
 
 /// Why an evaluation cannot be made.
@@ -80,12 +80,7 @@ pub async fn run(
     let ranker = Ranker::new(RankerOptions::default(), embedder(&args.embedder)?);
     let catalogue = match (&args.catalog, &args.upstream) {
         (Some(path), _) => Catalogue::read(path, &ranker)?,
-        (None, Some(url))
-            if token.is_some()
-                && url.scheme() == "http"
-                && !is_loopback(url)
-                && !args.allow_plaintext_upstream =>
-        {
+        (None, Some(url)) if token.is_some() && is_open_to_others(url) && !args.allow_plaintext_upstream => {
             return Err(EvalError::Plaintext);
         }
         (None, Some(url)) => Catalogue::new(live::list(url, token).await?, &ranker),

@@ -4,12 +4,12 @@
 //! That is most of the work of an answer and depends on the tool's definition alone. So it is kept by the digest of the
 //! definition, for the tools that are found, within a bound; the least recently used texts go first.
 
+use super::kept::Kept;
 use super::schema_summary;
 use super::text::{ObjectText, escaped, shortened, visible};
 use crate::catalog::IndexedTool;
-use lru::LruCache;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 /// Most bytes of texts that are kept: those of some 2,000 tools.
 const BYTES_MAX: usize = 2 << 20;
@@ -22,13 +22,7 @@ const DESCRIPTION_CHARS_MAX: usize = 300;
 pub(super) struct HitTexts {
     /// Largest input schema; a larger one is made compact.
     schema_bytes: usize,
-    kept: Mutex<Kept>,
-}
-
-struct Kept {
-    texts: LruCache<([u8; 32], Part), Arc<str>>,
-    bytes: usize,
-    bytes_max: usize,
+    kept: Kept<([u8; 32], Part), Arc<str>>,
 }
 
 /// What a text is of. Most hits of an answer come without their schema.
@@ -41,8 +35,7 @@ enum Part {
 impl HitTexts {
     /// None yet. Schemas of more than `schema_bytes` will be made compact.
     pub(super) fn new(schema_bytes: usize) -> Self {
-        let kept = Kept { texts: LruCache::unbounded(), bytes: 0, bytes_max: BYTES_MAX };
-        Self { schema_bytes, kept: Mutex::new(kept) }
+        Self { schema_bytes, kept: Kept::new(BYTES_MAX) }
     }
 
     /// Name and description, the first members of a hit: from its opening brace on, without a comma behind.
@@ -57,31 +50,12 @@ impl HitTexts {
 
     fn text(&self, tool: &IndexedTool, part: Part, make: impl FnOnce() -> String) -> Arc<str> {
         let key = (tool.digest(), part);
-        let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = lock().texts.get(&key) {
-            return Arc::clone(text);
-        }
-        // Made without the lock; two may do the same work.
-        let text: Arc<str> = escaped(&make()).into();
-        lock().put(key, &text);
-        text
-    }
-}
-
-impl Kept {
-    fn put(&mut self, key: ([u8; 32], Part), text: &Arc<str>) {
-        let weight = |text: &str| text.len() + BYTES_OF_AN_ENTRY;
-        if weight(text) > self.bytes_max {
-            return;
-        }
-        self.bytes += weight(text);
-        if let Some(replaced) = self.texts.put(key, Arc::clone(text)) {
-            self.bytes -= weight(&replaced);
-        }
-        while self.bytes > self.bytes_max {
-            let Some((_, dropped)) = self.texts.pop_lru() else { return };
-            self.bytes -= weight(&dropped);
-        }
+        self.kept.get(&key).unwrap_or_else(|| {
+            // Made without a lock; two may do the same work.
+            let text: Arc<str> = escaped(&make()).into();
+            self.kept.put(key, Arc::clone(&text), text.len() + BYTES_OF_AN_ENTRY);
+            text
+        })
     }
 }
 
@@ -122,19 +96,19 @@ mod tests {
     #[test]
     fn t_x12_texts_are_kept_within_a_bound_and_the_least_recently_used_go_first() {
         let weight = 800 + BYTES_OF_AN_ENTRY;
-        let mut kept = Kept { texts: LruCache::unbounded(), bytes: 0, bytes_max: 3 * weight };
+        let kept = Kept::new(3 * weight);
         let text: Arc<str> = "x".repeat(800).into();
         for (number, part) in [(1, Part::Head), (1, Part::Schema), (2, Part::Head)] {
-            kept.put(([number; 32], part), &text);
+            kept.put(([number; 32], part), Arc::clone(&text), weight);
         }
         // The same again weighs nothing more.
-        kept.put(([2; 32], Part::Head), &text);
-        assert!(kept.bytes == 3 * weight && kept.texts.get(&([1; 32], Part::Head)).is_some());
-        kept.put(([3; 32], Part::Head), &text);
+        kept.put(([2; 32], Part::Head), Arc::clone(&text), weight);
+        assert!(kept.bytes() == 3 * weight && kept.get(&([1; 32], Part::Head)).is_some());
+        kept.put(([3; 32], Part::Head), text, weight);
         let held = [(1, Part::Head), (1, Part::Schema), (2, Part::Head), (3, Part::Head)]
-            .map(|(number, part)| kept.texts.contains(&([number; 32], part)));
-        assert_eq!((held, kept.bytes), ([true, false, true, true], 3 * weight));
-        kept.put(([4; 32], Part::Head), &"x".repeat(4 * weight).into());
-        assert!(!kept.texts.contains(&([4; 32], Part::Head)) && kept.bytes == 3 * weight);
+            .map(|(number, part)| kept.contains(&([number; 32], part)));
+        assert_eq!((held, kept.bytes()), ([true, false, true, true], 3 * weight));
+        kept.put(([4; 32], Part::Head), "y".into(), 4 * weight);
+        assert!(!kept.contains(&([4; 32], Part::Head)) && kept.bytes() == 3 * weight);
     }
 }

@@ -16,6 +16,7 @@ mod describe;
 mod followed;
 mod heavy;
 mod hit_texts;
+mod kept;
 mod ranked;
 mod refusal;
 mod request;

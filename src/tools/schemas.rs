@@ -1,10 +1,10 @@
 //! Compiled input schemas, kept for the tools that are called, within a budget of memory.
 
 use super::arguments::ArgumentSchema;
+use super::kept::Kept;
 use crate::catalog::IndexedTool;
-use lru::LruCache;
 use serde_json::value::RawValue;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 /// Memory of a compiled schema for each byte of its text: 30 to 50 where a schema is many small parts, less otherwise.
 const BYTES_OF_A_BYTE: usize = 50;
@@ -12,26 +12,17 @@ const BYTES_OF_A_BYTE: usize = 50;
 const BYTES_OF_AN_ENTRY: usize = 512;
 
 /// Schemas by the digest of the definition that they are part of; the least recently used go first.
-pub(super) struct ArgumentSchemas {
-    bytes_max: usize,
-    kept: Mutex<Kept>,
-}
-
-struct Kept {
-    schemas: LruCache<[u8; 32], (Arc<ArgumentSchema>, usize)>,
-    /// What all of them weigh together.
-    bytes: usize,
-}
+pub(super) struct ArgumentSchemas(Kept<[u8; 32], Arc<ArgumentSchema>>);
 
 impl ArgumentSchemas {
     /// None yet, and so many bytes of them at most, by estimate.
     pub(super) fn new(bytes_max: usize) -> Self {
-        Self { bytes_max, kept: Mutex::new(Kept { schemas: LruCache::unbounded(), bytes: 0 }) }
+        Self(Kept::new(bytes_max))
     }
 
     /// The tool's schema, where it was compiled before. A tool is compiled on its first call, never when it is listed.
     pub(super) fn known(&self, digest: [u8; 32]) -> Option<Arc<ArgumentSchema>> {
-        self.lock().schemas.get(&digest).map(|(schema, _)| Arc::clone(schema))
+        self.0.get(&digest)
     }
 
     /// The tool's schema, compiled now or before.
@@ -45,28 +36,8 @@ impl ArgumentSchemas {
         let compiled = Arc::new(schema.map_or_else(ArgumentSchema::missing, ArgumentSchema::compile));
         // What can't be checked holds no validator.
         let text = schema.filter(|_| compiled.unchecked().is_none()).map_or(0, |schema| schema.get().len());
-        let weight = BYTES_OF_AN_ENTRY + text * BYTES_OF_A_BYTE;
-        if weight <= self.bytes_max {
-            self.lock().put(digest, Arc::clone(&compiled), weight, self.bytes_max);
-        }
+        self.0.put(digest, Arc::clone(&compiled), BYTES_OF_AN_ENTRY + text * BYTES_OF_A_BYTE);
         compiled
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Kept {
-    fn put(&mut self, digest: [u8; 32], schema: Arc<ArgumentSchema>, weight: usize, bytes_max: usize) {
-        if let Some((_, replaced)) = self.schemas.put(digest, (schema, weight)) {
-            self.bytes -= replaced;
-        }
-        self.bytes += weight;
-        while self.bytes > bytes_max {
-            let Some((_, (_, dropped))) = self.schemas.pop_lru() else { return };
-            self.bytes -= dropped;
-        }
     }
 }
 
@@ -89,8 +60,8 @@ mod tests {
         assert!(schemas.known([1; 32]).is_some());
         assert!(compiled(&schemas, 3, &large));
         let known = [1, 2, 3].map(|number| schemas.known([number; 32]).is_some());
-        assert_eq!((known, schemas.lock().bytes), ([true, false, true], weight * 2));
-        assert!(compiled(&schemas, 3, &large) && schemas.lock().bytes == weight * 2);
+        assert_eq!((known, schemas.0.bytes()), ([true, false, true], weight * 2));
+        assert!(compiled(&schemas, 3, &large) && schemas.0.bytes() == weight * 2);
     }
 
     #[test]

@@ -236,7 +236,7 @@ impl UpstreamError {
 
     /// Whether it stays until somebody changes a setting: what answers is no MCP server.
     pub fn is_lasting(&self) -> bool {
-        matches!(self, Self::Status(404 | 405 | 501) | Self::Status(300..400))
+        matches!(self, Self::Status(300..400 | 404 | 405 | 501))
     }
 
     /// A short name for logs and metrics: a closed set.

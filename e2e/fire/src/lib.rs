@@ -11,6 +11,7 @@
 pub mod canary;
 pub mod checks;
 pub mod client;
+pub mod daemon;
 pub mod gateway;
 pub mod http;
 pub mod mark;

@@ -3,16 +3,15 @@
 
 use super::{Options, Secrets};
 use crate::client::{Ask, Client, Era};
+use crate::daemon::Daemon;
 use crate::gateway::{Fault, Gateway, Kind, Settings};
 use crate::http::Wire;
 use crate::mark::NONCE;
-use crate::process::{Proxy, guarded};
+use crate::process::Proxy;
 use crate::report::Report;
 use crate::rng::Rng;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -21,63 +20,24 @@ use tokio::net::TcpStream;
 const CLIENTS: u64 = 16;
 
 /// haproxy in front of both.
-struct Balancer {
-    child: Child,
-    config: PathBuf,
-    address: SocketAddr,
-}
-
-impl Balancer {
-    async fn start(instances: [[SocketAddr; 2]; 2]) -> io::Result<Self> {
-        let address = free()?;
-        let config = std::env::temp_dir().join(format!("fire-haproxy-{}.cfg", std::process::id()));
-        let servers: String = instances
-            .iter()
-            .enumerate()
-            .map(|(i, [mcp, admin])| {
-                format!("  server s{i} {mcp} check port {} inter 200ms fall 1 rise 1\n", admin.port())
-            })
-            .collect();
-        let text = format!(
+async fn balancer(instances: [[SocketAddr; 2]; 2]) -> io::Result<Daemon> {
+    let servers: String = instances
+        .iter()
+        .enumerate()
+        .map(|(i, [mcp, admin])| {
+            format!("  server s{i} {mcp} check port {} inter 200ms fall 1 rise 1\n", admin.port())
+        })
+        .collect();
+    let balancer = Daemon::start("haproxy", |_, address| {
+        format!(
             "defaults\n  mode tcp\n  timeout connect 1s\n  timeout client 60s\n  timeout server 60s\n  retries 3\n  option redispatch 1\n\
              frontend f\n  bind {address}\n  default_backend b\nbackend b\n  balance roundrobin\n  option httpchk GET /readyz\n{servers}"
-        );
-        std::fs::write(&config, text)?;
-        let binary = ["/usr/sbin/haproxy", "/usr/local/sbin/haproxy"]
-            .into_iter()
-            .map(Path::new)
-            .find(|path| path.exists());
-        let binary =
-            binary.ok_or_else(|| io::Error::other("haproxy is missing (on Debian: apt install haproxy)"))?;
-        let mut command = guarded(binary);
-        command
-            .arg("-db")
-            .arg("-f")
-            .arg(&config)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        let child = command.spawn()?;
-        let balancer = Self { child, config, address };
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(address).await.is_err() {
-            if Instant::now() > deadline {
-                return Err(io::Error::other("haproxy does not listen"));
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        // Its first checks.
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        Ok(balancer)
-    }
-}
-
-impl Drop for Balancer {
-    fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _gone = self.child.wait();
-        let _gone = std::fs::remove_file(&self.config);
-    }
+        )
+    });
+    let balancer = balancer.await?;
+    // Its first checks.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    Ok(balancer)
 }
 
 /// A port that is free now and hardly taken soon, for instances that come back to it.
@@ -113,7 +73,7 @@ pub(super) async fn run(options: &Options, report: &Report) -> io::Result<()> {
         Proxy::start_on(&options.proxy, upstream, [&mcp, &admin], &flags).await
     };
     let mut instances = [start(0).await?, start(1).await?];
-    let balancer = Balancer::start(ports).await?;
+    let balancer = balancer(ports).await?;
     let run = Arc::new(Run {
         balancer: balancer.address,
         gateway,

@@ -3,18 +3,18 @@
 
 use super::{Options, Secrets, nothing_private};
 use crate::client::{Ask, Client, Era, post};
+use crate::daemon::Daemon;
 use crate::gateway::{Gateway, Kind, Settings};
 use crate::mark::NONCE;
-use crate::process::{Proxy, guarded};
+use crate::process::Proxy;
 use crate::report::Report;
 use crate::rng::Rng;
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -22,51 +22,12 @@ use tokio::net::{TcpListener, TcpStream};
 const SILENCE: Duration = Duration::from_millis(120);
 
 /// An HTTP server in front of something.
-struct Front {
-    child: Child,
-    folder: PathBuf,
-    address: SocketAddr,
-}
-
-impl Front {
-    async fn start(name: &str, behind: SocketAddr) -> io::Result<Self> {
-        let address = StdListener::bind("127.0.0.1:0")?.local_addr()?;
-        let folder = std::env::temp_dir().join(format!("fire-{name}-{}", address.port()));
-        std::fs::create_dir_all(&folder)?;
-        let config = folder.join("config");
-        std::fs::write(
-            &config,
-            if name == "nginx" { nginx(&folder, address, behind) } else { haproxy(address, behind) },
-        )?;
-        let binary = ["/usr/sbin", "/usr/local/sbin"].map(|place| Path::new(place).join(name));
-        let binary = binary.iter().find(|path| path.exists());
-        let binary = binary
-            .ok_or_else(|| io::Error::other(format!("{name} is missing (on Debian: apt install {name})")))?;
-        let mut command = guarded(binary);
-        if name == "nginx" {
-            command.arg("-p").arg(&folder).arg("-e").arg(folder.join("error")).arg("-c").arg(&config);
-        } else {
-            command.arg("-db").arg("-f").arg(&config);
-        }
-        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        let front = Self { child, folder, address };
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while TcpStream::connect(address).await.is_err() {
-            if Instant::now() > deadline {
-                return Err(io::Error::other(format!("{name} does not listen")));
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        Ok(front)
-    }
-}
-
-impl Drop for Front {
-    fn drop(&mut self) {
-        let _gone = self.child.kill();
-        let _gone = self.child.wait();
-        let _gone = std::fs::remove_dir_all(&self.folder);
-    }
+async fn front(name: &str, behind: SocketAddr) -> io::Result<Daemon> {
+    let configuration = |folder: &Path, address| match name {
+        "nginx" => nginx(folder, address, behind),
+        _ => haproxy(address, behind),
+    };
+    Daemon::start(name, configuration).await
 }
 
 /// One worker, one kept connection, and bodies passed on as they come.
@@ -210,7 +171,7 @@ async fn one_front(name: &str, options: &Options, report: &Report) -> io::Result
     let secrets = Secrets::new(options.seed);
     let gateway = Gateway::start(Settings::new(Kind::ModernJson, options.seed)).await?;
     let proxy = Proxy::start(&options.proxy, gateway.address, &[]).await?;
-    let front = Front::start(name, proxy.mcp).await?;
+    let front = front(name, proxy.mcp).await?;
     let (mine, eve) = (gateway.mark(&secrets.token), gateway.mark("eve"));
     let mut rng = Rng::new(options.seed, 0xf0);
     let (mut asked, mut passed, mut smuggled, mut mixed_up) = (0, 0, 0, 0);
@@ -274,7 +235,7 @@ impl Hidden {
 /// A server that knows lengths and no chunks executes what is hidden, and must be caught at it, or nothing is proved.
 async fn control(name: &str, report: &Report) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
-    let front = Front::start(name, listener.local_addr()?).await?;
+    let front = front(name, listener.local_addr()?).await?;
     let executed = Arc::new(AtomicUsize::new(0));
     let executes = Arc::clone(&executed);
     let accepting = tokio::spawn(async move {
