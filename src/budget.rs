@@ -326,6 +326,7 @@ mod tests {
         // At the bound, and one past it. Each holds a part; the first that wants more becomes the leader.
         other.grow(50).await;
         other.grow(1).await;
+        assert!(one.grow(1).now_or_never().is_none());
         other.grow(500).await;
         assert!(one.grow(1).now_or_never().is_none());
         // In another body too, and until nothing of it is needed.

@@ -399,6 +399,25 @@ mod tests {
         [why(Table::read(bytes, bytes.len() as u64)), why(Table::in_place(kept))]
     }
 
+    #[test]
+    fn rows_of_any_length_are_added_whole() {
+        for dimensions in [1, 31, 32, 33, 64, 70, 224] {
+            let numbers: Vec<u8> = (0..3 * dimensions).map(|i| (i * 37 % 251) as u8).collect();
+            let header = format!(
+                r#"{{"embeddings":{{"dtype":"I8","shape":[3,{dimensions}],"data_offsets":[0,{}]}}}}"#,
+                3 * dimensions
+            );
+            let bytes = file(&header, &numbers);
+            let table = Table::read(&bytes[..], bytes.len() as u64).unwrap();
+            let mut sum = vec![0.5; dimensions];
+            // The second is no token of this table.
+            table.add_all(&[2, 9, 0], &mut sum);
+            let at = |row: usize, i: usize| f32::from(numbers[row * dimensions + i] as i8);
+            let expected: Vec<f32> = (0..dimensions).map(|i| 0.5 + at(2, i) + at(0, i)).collect();
+            assert_eq!(sum, expected, "{dimensions}");
+        }
+    }
+
     const SOUND: &str = r#""embeddings":{"dtype":"I8","shape":[2,4],"data_offsets":[0,8]}"#;
 
     #[test]

@@ -239,7 +239,8 @@ mod tests {
             }
         }
         // What is told is told in order, so that this one is the first means that it is the only one.
-        let told = posted(&listener).await;
+        let told = tokio::time::timeout(Duration::from_secs(10), posted(&listener)).await;
+        let told = told.expect("something is told");
         assert!(told.contains("notifications/cancelled") && told.contains(r#""requestId":"sent""#), "{told}");
     }
 }
