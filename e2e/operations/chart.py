@@ -3,6 +3,7 @@ values that charts break on. Then values that must be refused."""
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -66,6 +67,7 @@ EVERYTHING = {
 }
 SIDECAR = {"settings": {}, "sidecar": {"enabled": True, "gateway": {"config": {"binds": [{"port": 3000}]}}}}
 LONG = "a" * 52 + "b"
+ARGUMENTS = ['--x="a b"', "{{ .Values }}", "it's", "# none", ": y", "-", "", "\\n"]
 ODD = {
     "the least": ("proxy", {"settings": UPSTREAM}),
     "everything": ("proxy", EVERYTHING),
@@ -81,6 +83,38 @@ ODD = {
     "labels that look like numbers": ("proxy", {"settings": UPSTREAM, "podLabels": {"year": "2026", "on": "true"}}),
     "long overrides": ("r", {"settings": UPSTREAM, "nameOverride": "n" * 80, "fullnameOverride": "f-" * 60}),
     "a name that looks like a number": ("1", {"settings": UPSTREAM, "fullnameOverride": "42"}),
+    "a release that looks like a number": ("1", {"settings": UPSTREAM}),
+    "capitals and underscores in names": ("proxy", {"settings": UPSTREAM, "nameOverride": "My_Proxy"}),
+    "names that end badly where they are cut": (
+        "r",
+        {"settings": UPSTREAM, "nameOverride": "n" * 60 + "._.x", "fullnameOverride": "f" * 49 + "-----x"},
+    ),
+    "a name of its own, looked at by the rules": (
+        "proxy",
+        {"settings": UPSTREAM, "nameOverride": "other", "serviceMonitor": {"enabled": True}},
+    ),
+    "settings of an earlier file taken back": (
+        "proxy",
+        {"settings": {**UPSTREAM, "write-tools": None, "max-tools": None, "public-url": None, "catalog-ttl": "300"}},
+    ),
+    "lists taken back": (
+        "proxy",
+        {
+            "settings": UPSTREAM,
+            "imagePullSecrets": None,
+            "volumes": None,
+            "volumeMounts": None,
+            "topologySpreadConstraints": None,
+            "networkPolicy": {"enabled": True, "ingressFrom": None, "metricsFrom": None, "egress": None},
+            "httpRoute": {"enabled": True, "parentRefs": [{"name": "gateway"}], "hostnames": None},
+            "image": {"tag": None, "digest": None},
+            "replicas": None,
+        },
+    ),
+    "arguments with quotes and braces": (
+        "proxy",
+        {"settings": {}, "sidecar": {"enabled": True, "gateway": {"args": ARGUMENTS, "config": {"a": "{{ x }}"}}}},
+    ),
     "nothing for availability": (
         "proxy",
         {
@@ -123,6 +157,18 @@ REFUSED = {
     "a volume without a name": {"settings": UPSTREAM, "volumes": [{"emptyDir": {}}]},
     "a time that is none": {"settings": UPSTREAM, "httpRoute": {"timeout": "soon"}},
     "a port out of range": {"settings": UPSTREAM, "service": {"port": 70000}},
+    "a section taken back": {"settings": UPSTREAM, "service": None},
+    "settings taken back": {"settings": None},
+    "a port taken back": {"settings": UPSTREAM, "service": {"port": None}},
+    "a budget of nothing": {"settings": UPSTREAM, "podDisruptionBudget": {"maxUnavailable": None}},
+    "a name with a space": {"settings": UPSTREAM, "nameOverride": "my proxy"},
+    "a name with a quote": {"settings": UPSTREAM, "fullnameOverride": 'a"b'},
+    "a gateway on the proxy's port": {"sidecar": {"enabled": True, "gateway": {"port": 8080}}},
+    "a variable that is a number": {"settings": UPSTREAM, "env": [{"name": "A", "value": 1}]},
+    "a variable that the chart decides": {"settings": UPSTREAM, "env": [{"name": "TOOLSEARCH_LISTEN", "value": "0.0.0.0:1"}]},
+    "a label that the chart sets": {"settings": UPSTREAM, "podLabels": {"app.kubernetes.io/name": "x"}},
+    "a volume that the chart has": {"settings": UPSTREAM, "volumes": [{"name": "settings", "emptyDir": {}}]},
+    "a count as text": {"settings": {**UPSTREAM, "max-tools": "100"}},
 }
 
 
@@ -146,8 +192,12 @@ def check(case, documents):
     for document in documents:
         kinds.setdefault(document["kind"], []).append(document)
         name = document["metadata"]["name"]
-        if len(name) > 63 or name != name.strip("-") or "." in name:
+        # A Service's name is the strictest, and all are made the same way.
+        if not re.fullmatch("[a-z]([a-z0-9-]{0,61}[a-z0-9])?", name):
             fail(f"{case}: {document['kind']} is named {name}")
+        for label, value in document["metadata"]["labels"].items():
+            if not re.fullmatch("([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?", value):
+                fail(f"{case}: {document['kind']} has the label {label}: {value}")
         if document["kind"] in CUSTOM:
             continue
         for version in VERSIONS:
@@ -167,6 +217,8 @@ def check(case, documents):
         ports = {port["name"] for container in pod["spec"]["containers"] for port in container["ports"]}
         if any(port["targetPort"] not in ports for port in owner["spec"]["ports"]):
             fail(f"{case}: a port of {owner['metadata']['name']} leads nowhere")
+    if case.startswith("arguments") and pod["spec"]["containers"][1]["args"] != ARGUMENTS:
+        fail(f"{case}: the gateway gets others: {pod['spec']['containers'][1]['args']}")
     container = pod["spec"]["containers"][0]
     security = container["securityContext"]
     if not (security["readOnlyRootFilesystem"] and security["runAsNonRoot"] and security["capabilities"]["drop"] == ["ALL"]):

@@ -1,21 +1,25 @@
+{{- /* A label's value has at most 63 characters and ends with a letter or a digit. */ -}}
 {{- define "toolsearch-proxy.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | regexFind "^.*[A-Za-z0-9]" -}}
 {{- end -}}
 
 {{- define "toolsearch-proxy.fullname" -}}
 {{- $name := include "toolsearch-proxy.name" . -}}
 {{- $full := ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) -}}
-{{- /* A Service's name has at most 63 characters and no dots, which a release's may have; other names follow from it. */ -}}
-{{- default $full .Values.fullnameOverride | replace "." "-" | trunc 52 | trimSuffix "-" -}}
+{{- /* A Service's name has at most 63 characters, no dots and no capitals, and a letter first; other names follow from it. */ -}}
+{{- $name = default $full .Values.fullnameOverride | lower | replace "." "-" | replace "_" "-" -}}
+{{- $name = ternary $name (printf "proxy-%s" $name) (regexMatch "^[a-z]" $name) -}}
+{{- $name | trunc 52 | trimAll "-" -}}
 {{- end -}}
 
 {{- define "toolsearch-proxy.selector" -}}
 app.kubernetes.io/name: {{ include "toolsearch-proxy.name" . | quote }}
-app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "toolsearch-proxy.labels" -}}
 {{ include "toolsearch-proxy.selector" . }}
+app.kubernetes.io/part-of: toolsearch-proxy
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
