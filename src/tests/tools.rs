@@ -102,6 +102,35 @@ async fn a_search_gives_8_hits_unless_asked_and_25_at_most() {
 }
 
 #[tokio::test]
+async fn a_limit_that_was_not_kept_to_is_told_once() {
+    let (_, app) = office();
+    let told = "A limit is a whole number from 1 to 25.";
+    for (arguments, notes) in [
+        (r#"{"query":"mail","limit":25}"#.to_owned(), [None, None]),
+        (r#"{"query":"mail","limit":26}"#.to_owned(), [Some(told.to_owned()), None]),
+        (r#"{"query":"mail","limit":0}"#.to_owned(), [Some(told.to_owned()), None]),
+        (r#"{"query":"xylophone","limit":99}"#.to_owned(), [Some(told.to_owned()), None]),
+        (r#"{"queries":["mail","file"],"limit":99}"#.to_owned(), [Some(told.to_owned()), None]),
+        (r#"{"queries":["mail","file"]}"#.to_owned(), [None, None]),
+        (
+            format!(r#"{{"query":"{}","limit":99}}"#, "mail ".repeat(500)),
+            [Some(format!("Only the first 2 KiB of the query were searched for. Say shortly what the tool should do. {told}")), None],
+        ),
+        (
+            format!(r#"{{"queries":["{}"],"limit":99}}"#, "mail ".repeat(500)),
+            [
+                Some(told.to_owned()),
+                Some("Only the first 2 KiB of the query were searched for. Say shortly what the tool should do.".to_owned()),
+            ],
+        ),
+    ] {
+        let found = app.caller("alice").tool("search_tools", &arguments).await.tool_json();
+        let note = |place: &serde_json::Value| place["note"].as_str().map(str::to_owned);
+        assert_eq!([note(&found), note(&found["results"][0])], notes, "{arguments}");
+    }
+}
+
+#[tokio::test]
 async fn t_d7_queries_of_any_kind_get_an_answer() {
     let (_, app) = office_with(&["--embedder", "builtin"]);
     let long = "mail ".repeat(100_000);

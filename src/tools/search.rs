@@ -41,6 +41,8 @@ const HEAVY: usize = 10_000;
 
 const CUT: &str = "Only the first 2 KiB of the query were searched for. Say shortly what the tool should do.";
 
+const LIMITED: &str = "A limit is a whole number from 1 to 25.";
+
 /// A query, and whether its end was left out.
 struct Query {
     text: String,
@@ -53,6 +55,8 @@ struct Search {
     /// Whether they came as a list, so that the answer is one.
     is_list: bool,
     limit: usize,
+    /// Whether another limit was asked for.
+    is_limited: bool,
 }
 
 /// What finds tools and words the answers.
@@ -116,7 +120,9 @@ impl Toolbox {
 impl Search {
     fn read(arguments: Option<&RawValue>) -> Result<Self, Refusal> {
         let members = Members::read(arguments, &["query", "queries", "limit"], EXPECTED)?;
-        let limit = members.number("limit")?.map_or(LIMIT_DEFAULT, clamped_limit);
+        let asked = members.number("limit")?;
+        let limit = asked.map_or(LIMIT_DEFAULT, clamped_limit);
+        let is_limited = asked.is_some_and(|asked| !(1.0..=LIMIT_MAX as f64).contains(&asked));
         let (several, one) = (members.texts("queries")?, members.texts("query")?);
         let is_list = several.is_some() || one.as_ref().is_some_and(|(_, is_list)| *is_list);
         let texts = several.into_iter().chain(one).flat_map(|(texts, _)| texts);
@@ -127,9 +133,15 @@ impl Search {
         }
         match queries.len() {
             0 => Err(Refusal::new(format!("There is no query. Send {EXPECTED}."))),
-            1..=QUERIES_MAX => Ok(Self { queries, is_list, limit }),
+            1..=QUERIES_MAX => Ok(Self { queries, is_list, limit, is_limited }),
             more => Err(Refusal::new(format!("{more} queries are too many. Send at most {QUERIES_MAX}."))),
         }
+    }
+
+    /// What is to be said about a query that was not searched for as it was asked. A list is told about its limit once.
+    fn notes(&self, query: &Query) -> Vec<&'static str> {
+        let notes = [(query.is_cut, CUT), (self.is_limited && !self.is_list, LIMITED)];
+        notes.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)).collect()
     }
 
     /// The answer as a JSON string, and how many queries found nothing.
@@ -151,19 +163,25 @@ impl Search {
                 answer.out.push_str(if i > 0 { "," } else { "" });
                 answer.out.push_str(&escaped(&result.unfinished()));
                 answer.out.push(',');
-                answer.add(query, self.limit);
+                answer.add(query, self.limit, &self.notes(query));
             }
-            answer.out.push_str("]}");
+            answer.out.push(']');
+            let mut rest = ObjectText::going_on();
+            if self.is_limited {
+                rest.text("note", LIMITED);
+            }
+            answer.out.push_str(&escaped(&rest.finish()));
         } else {
             answer.out.push('{');
-            answer.add(&self.queries[0], self.limit);
+            let query = &self.queries[0];
+            answer.add(query, self.limit, &self.notes(query));
         }
         answer.out.push('"');
         (answer.out, answer.without_hits)
     }
 }
 
-/// Out-of-range limits have an obvious meaning, so they are not worth a refusal.
+/// Out-of-range limits have an obvious meaning, so they are worth a note and no refusal.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 1..=25 before")]
 fn clamped_limit(limit: f64) -> usize {
     if limit.is_nan() { LIMIT_DEFAULT } else { limit.clamp(1.0, LIMIT_MAX as f64) as usize }
@@ -183,7 +201,7 @@ struct Answer<'a> {
 
 impl<'a> Answer<'a> {
     /// Adds one query's hits, or a hint when there are none, and ends its object.
-    fn add(&mut self, query: &Query, limit: usize) {
+    fn add(&mut self, query: &Query, limit: usize, notes: &[&str]) {
         let found = self.finder.rank(self.caller, self.catalog, &query.text, limit);
         let catalog: &'a Catalog = self.catalog;
         let mut tools: Vec<&'a IndexedTool> = Vec::with_capacity(found.len());
@@ -207,8 +225,8 @@ impl<'a> Answer<'a> {
         } else if tools.is_empty() {
             rest.text("hint", NO_HIT);
         }
-        if query.is_cut {
-            rest.text("note", CUT);
+        if !notes.is_empty() {
+            rest.text("note", &notes.join(" "));
         }
         self.out.push_str(&escaped(&rest.finish()));
     }
