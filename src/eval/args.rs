@@ -8,12 +8,13 @@ use url::Url;
 
 /// Measure how well questions find their tools in a catalogue.
 #[derive(Debug, Clone, clap::Args)]
+#[command(group(clap::ArgGroup::new("source").args(["catalog", "upstream"]).required(true)))]
 pub struct EvalArgs {
     /// A catalogue: JSON with `tools` as an MCP server lists them, or an array of tools.
-    #[arg(long, value_name = "FILE", required_unless_present = "upstream")]
+    #[arg(long, value_name = "FILE")]
     pub catalog: Option<PathBuf>,
     /// Instead of a file: an MCP server to list the tools of.
-    #[arg(long, value_name = "URL", conflicts_with = "catalog")]
+    #[arg(long, value_name = "URL", value_parser = url)]
     pub upstream: Option<Url>,
     /// Let the token cross the network unencrypted, to an `http://` --upstream that is not on this machine.
     #[arg(long, requires = "upstream")]
@@ -29,7 +30,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "EMBEDDER", default_value = "builtin")]
     pub embedder: EmbedderChoice,
     /// How many tools an answer has at most.
-    #[arg(long, value_name = "N", default_value_t = 20)]
+    #[arg(long, value_name = "N", default_value = "20", value_parser = limit)]
     pub limit: usize,
     /// Write the answers, one a line: `{"id", "ranked": [names], "scores": [numbers]}`.
     #[arg(long, value_name = "FILE")]
@@ -46,6 +47,14 @@ pub struct EvalArgs {
     /// Resamples of the questions for the 95% intervals; 0 leaves them out.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub resamples: usize,
+}
+
+fn url(text: &str) -> Result<Url, &'static str> {
+    text.parse().map_err(|_| "write a whole URL, such as https://gateway.example/mcp/all")
+}
+
+fn limit(text: &str) -> Result<usize, &'static str> {
+    text.parse().ok().filter(|limit| *limit > 0).ok_or("write a whole number from 1")
 }
 
 /// Which embedder to use.

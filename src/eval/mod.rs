@@ -31,11 +31,11 @@ use crate::search::{Embed, Hit, Ranker, RankerOptions};
 /// Why an evaluation cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum EvalError {
-    #[error("cannot read {path}")]
+    #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot write {path}")]
+    #[error("cannot write {path}: {source}")]
     Write { path: PathBuf, source: io::Error },
-    #[error("cannot write the report")]
+    #[error("cannot write the report: {0}")]
     Report(#[source] io::Error),
     #[error("{path} is not a catalogue: {reason}")]
     Catalogue { path: PathBuf, reason: String },
@@ -118,8 +118,7 @@ pub fn evaluate(
     if let Some(id) = &args.explain {
         let question = questions.iter().find(|question| question.id == *id);
         let question = question.ok_or_else(|| EvalError::UnknownId(id.clone()))?;
-        return explain::write(ranker, &index, catalogue, question, args.limit, out)
-            .map_err(EvalError::Report);
+        return written(explain::write(ranker, &index, catalogue, question, args.limit, out));
     }
     let mut progress = progress::Progress::new(questions.len());
     let answers: Vec<Vec<Hit>> = questions
@@ -134,10 +133,18 @@ pub fn evaluate(
         write_run(path, catalogue, questions, &answers)?;
     }
     let report = Report::new(catalogue, questions, &answers, args.resamples);
-    report.write(out).map_err(EvalError::Report)?;
+    written(report.write(out))?;
     match &args.baseline {
         Some(path) => baseline::hold(&report, &args.embedder.to_string(), path, args.update),
         None => Ok(()),
+    }
+}
+
+/// Whoever reads the report, such as `head`, may have seen enough: what else is to be done is done all the same.
+fn written(result: io::Result<()>) -> Result<(), EvalError> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(EvalError::Report(error)),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -191,6 +198,65 @@ mod tests {
         // Nothing listens there, and it was tried.
         let here = fault(QUESTION, "http://127.0.0.1:1/mcp", Some("token")).await;
         assert!(matches!(here, EvalError::Upstream(_)), "{here}");
+    }
+
+    fn refused(args: &[&str]) -> String {
+        let args = ["eval"].iter().chain(args);
+        Cli::try_parse_from(args).map(|cli| cli.args).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_an_evaluation_needs_is_named() {
+        let told = refused(&["--queries", "q"]);
+        assert!(told.contains("--catalog <FILE>") && told.contains("--upstream <URL>"), "{told}");
+        let told = refused(&["--queries", "q", "--catalog", "c", "--upstream", "http://localhost"]);
+        assert!(told.contains("cannot be used with"), "{told}");
+        let told = refused(&["--queries", "q", "--catalog", "c", "--limit", "0"]);
+        assert!(told.contains("write a whole number from 1"), "{told}");
+        let told = refused(&["--queries", "q", "--upstream", "gateway"]);
+        assert!(told.contains("write a whole URL"), "{told}");
+    }
+
+    /// The reader of a pipe that is gone.
+    struct Gone;
+
+    impl Write for Gone {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn a_reader_that_has_seen_enough_ends_nothing_but_the_report() {
+        let folder = std::env::temp_dir().join(format!("toolsearch-eval-{}-pipe", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        std::fs::write(path("tools"), r#"[{"name":"a","inputSchema":{"type":"object"}}]"#).unwrap();
+        std::fs::write(path("questions"), r#"{"id":"1","query":"a","relevant":["a"]}"#).unwrap();
+        let (tools, questions, baseline) = (path("tools"), path("questions"), path("baseline"));
+        let common = ["eval", "--embedder", "none", "--catalog", &tools, "--queries", &questions];
+        for more in [&["--explain", "1"][..], &["--baseline", &baseline, "--update"]] {
+            let args = Cli::try_parse_from(common.iter().chain(more)).unwrap().args;
+            run(&args, None, &mut Gone).await.unwrap();
+        }
+        assert!(std::fs::read_to_string(&baseline).unwrap().contains("recall@1"));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_can_not_be_read_is_told_with_why() {
+        let folder = std::env::temp_dir();
+        for (path, why) in [(folder.to_str().unwrap(), "irectory"), ("/does/not/exist", "No such file")] {
+            let cli = ["eval", "--embedder", "none", "--catalog", path, "--queries", path];
+            let args = Cli::try_parse_from(cli).unwrap().args;
+            let fault = run(&args, None, &mut Vec::new()).await.unwrap_err().to_string();
+            assert!(fault.starts_with(&format!("cannot read {path}: ")), "{fault}");
+            assert!(cfg!(windows) || fault.contains(why), "{fault}");
+        }
     }
 
     #[tokio::test]
