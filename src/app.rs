@@ -10,7 +10,7 @@ use crate::embedder::{
 };
 use crate::host;
 use crate::mcp::Instance;
-use crate::outbound::Tls;
+use crate::outbound::{Tls, leads_to};
 use crate::search::{Embed, Ranker, RankerOptions};
 use crate::server::{self, Admission, EndpointOptions, OriginPolicy, PublicUrl, ServeOptions, Server};
 use crate::telemetry::Metrics;
@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use url::Url;
 
 /// How often idle catalogues are looked for.
 const HOUSEKEEPING: Duration = Duration::from_secs(5);
@@ -299,6 +300,38 @@ impl Listeners {
     }
 }
 
+/// Says when clients dial a path that is not served here.
+pub fn tell_unserved_path(public_url: Option<&Url>, listen: SocketAddr) {
+    let Some(url) = public_url else { return };
+    let path = url.path();
+    match unserved(url, listen) {
+        None => {}
+        Some(Unserved::LedByRoute) => tracing::info!(
+            path,
+            "the path of --public-url is not served here: a route in front must lead it to /mcp/search"
+        ),
+        Some(Unserved::NotFound) => tracing::warn!(
+            path,
+            "clients that dial --public-url get 404: its path is none of /mcp/search, /mcp and /"
+        ),
+    }
+}
+
+/// What becomes of a path that is not served here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unserved {
+    /// A route in front may lead it to one that is.
+    LedByRoute,
+    /// The URL is the very address that is listened on, so nothing is in between.
+    NotFound,
+}
+
+fn unserved(public_url: &Url, listen: SocketAddr) -> Option<Unserved> {
+    let is_direct = public_url.scheme() == "http" && leads_to(public_url, listen);
+    let unserved = if is_direct { Unserved::NotFound } else { Unserved::LedByRoute };
+    (!server::is_endpoint(public_url.path())).then_some(unserved)
+}
+
 /// The model of the settings. Without one, search compares words only, and says so in the log.
 ///
 /// # Errors
@@ -395,5 +428,28 @@ fn endpoint_options(config: &ServeConfig) -> EndpointOptions {
             origins: config.allowed_origins.clone(),
         },
         public_url,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_is_not_served_is_wrong_only_where_no_route_can_be_in_front() {
+        for (url, expected) in [
+            ("https://gateway.example/mcp/search", None),
+            ("https://gateway.example", None),
+            ("http://localhost:8080/mcp", None),
+            ("https://gateway.example/tools", Some(Unserved::LedByRoute)),
+            ("https://gateway.example/mcp/search/", Some(Unserved::LedByRoute)),
+            ("http://localhost:3000/tools", Some(Unserved::LedByRoute)),
+            ("https://localhost:8080/tools", Some(Unserved::LedByRoute)),
+            ("http://localhost:8080/tools", Some(Unserved::NotFound)),
+            ("http://127.0.0.1:8080/mcp/search/", Some(Unserved::NotFound)),
+        ] {
+            let url = Url::parse(url).unwrap();
+            assert_eq!(unserved(&url, SocketAddr::from(([127, 0, 0, 1], 8080))), expected, "{url}");
+        }
     }
 }

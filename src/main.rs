@@ -1,5 +1,6 @@
 //! The process: parse, check, bind, serve, drain.
 
+use std::io::{ErrorKind, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use toolsearch_proxy::app::{self, App, Listeners, Stop};
@@ -65,10 +66,13 @@ async fn fetch_model(args: FetchModelArgs) -> ExitCode {
 fn check(args: ServeArgs) -> ExitCode {
     let file = args.as_file();
     match args.check(variables()) {
-        Ok(_) => {
-            print!("{file}");
-            ExitCode::SUCCESS
-        }
+        Ok(_) => match std::io::stdout().write_all(file.as_bytes()) {
+            Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                fail(1, &format!("the settings can't be written: {error}"))
+            }
+            // Whoever reads them may stop when they have seen enough.
+            Ok(()) | Err(_) => ExitCode::SUCCESS,
+        },
         Err(error) => fail(EXIT_USAGE, &error.to_string()),
     }
 }
@@ -109,6 +113,7 @@ async fn serve(args: ServeArgs) -> ExitCode {
     };
     if let (Some(listen), Some(admin)) = (listeners.mcp_address(), listeners.admin_address()) {
         tracing::info!(%listen, %admin, "listening on {listen} for MCP at /mcp/search, and on {admin} for probes");
+        app::tell_unserved_path(config.public_url.as_ref(), listen);
     }
     if !app.serve(listeners, stop_signal()).await {
         tracing::warn!("requests were cut off: they did not finish within --drain-timeout");

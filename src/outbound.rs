@@ -8,6 +8,7 @@
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use url::{Host, Url};
@@ -34,6 +35,18 @@ pub fn is_loopback(url: &Url) -> bool {
 /// Whether what is sent there crosses a network unencrypted.
 pub fn is_open_to_others(url: &Url) -> bool {
     url.scheme() == "http" && !is_loopback(url)
+}
+
+/// Whether what is sent there comes to what listens on this address of this machine.
+pub fn leads_to(url: &Url, listen: SocketAddr) -> bool {
+    let is_here = match url.host() {
+        Some(Host::Ipv4(ip)) => IpAddr::V4(ip) == listen.ip(),
+        Some(Host::Ipv6(ip)) => IpAddr::V6(ip) == listen.ip(),
+        _ => false,
+    };
+    let is_local = is_loopback(url) && (listen.ip().is_loopback() || listen.ip().is_unspecified());
+    let is_port = url.port_or_known_default() == Some(listen.port()) && listen.port() != 0;
+    is_port && (is_here || is_local)
 }
 
 /// What of it can't be used.

@@ -28,7 +28,7 @@ pub use admission::Admission;
 pub use listener::{ServeOptions, serve};
 pub use origin::OriginPolicy;
 pub use resource::PublicUrl;
-pub use routes::router;
+pub use routes::{is_endpoint, router};
 
 use crate::caller::Salt;
 use crate::catalog::{CatalogCache, CatalogStore};

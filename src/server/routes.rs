@@ -20,7 +20,7 @@ use tokio::time::Instant;
 const ENDPOINTS: [&str; 3] = ["/mcp/search", "/mcp", "/"];
 
 /// Whether the path leads to the MCP endpoint.
-pub(super) fn is_endpoint(path: &str) -> bool {
+pub fn is_endpoint(path: &str) -> bool {
     ENDPOINTS.contains(&path)
 }
 
