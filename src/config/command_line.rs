@@ -43,6 +43,7 @@ impl Cli {
         let settings = Settings {
             effective,
             repeated: repeated(&args),
+            is_file_unread: file.as_ref().is_some_and(|file| file.is_unread),
             problems: file.map(|file| file.problems).unwrap_or_default(),
         };
         let mut cli = Self::from_arg_matches(&matches)?;

@@ -21,15 +21,21 @@ pub(super) struct SettingsFile {
     /// By flag, without dashes in front.
     values: BTreeMap<String, Vec<String>>,
     pub(super) problems: Vec<String>,
+    /// Nothing of it is known.
+    pub(super) is_unread: bool,
 }
 
 impl SettingsFile {
     /// Reads a file for the flags of a command.
     pub(super) fn read(path: &Path, command: &Command) -> Self {
-        let mut file = Self { path: path.to_owned(), values: BTreeMap::new(), problems: Vec::new() };
+        let mut file =
+            Self { path: path.to_owned(), values: BTreeMap::new(), problems: Vec::new(), is_unread: false };
         match table(path) {
             Ok(table) => table.iter().for_each(|(key, value)| file.add(command, key, value)),
-            Err(problem) => file.problems.push(format!("--config: {}: {problem}", path.display())),
+            Err(problem) => {
+                file.problems.push(format!("--config: {}: {problem}", path.display()));
+                file.is_unread = true;
+            }
         }
         file
     }

@@ -43,7 +43,7 @@ impl HealthcheckArgs {
     /// All problems at once.
     pub fn check(self, env: impl IntoIterator<Item = String>) -> Result<HealthcheckConfig, ConfigError> {
         let mut problems = Problems::of(env, &self.settings);
-        let mut admin = problems.take("--admin-listen", self.admin_listen);
+        let mut admin = problems.admin_listen(self.admin_listen);
         if problems.is_empty() && admin.port() == 0 {
             problems.add("--admin-listen", "must name a port: 0 is any free one");
         }
@@ -85,5 +85,7 @@ mod tests {
             assert_eq!(checked(args).unwrap_err().len(), 1, "{args:?}");
         }
         assert_eq!(checked(&["--config", "/does/not/exist"]).unwrap_err().len(), 1);
+        let told = checked(&["--admin-listen", "a"]).unwrap_err();
+        assert!(told[0].ends_with("such as 127.0.0.1:9090"), "{told:?}");
     }
 }

@@ -18,6 +18,7 @@ pub use fetch_model::{FetchModelArgs, FetchModelConfig};
 pub use healthcheck::{HealthcheckArgs, HealthcheckConfig};
 pub use page::configuration_page;
 pub use tls::TlsFiles;
+use values::value;
 pub use values::{ByteSize, Seconds, Setting, Switch};
 
 use crate::catalog::WriteTools;
@@ -102,7 +103,7 @@ pub struct DemoArgs {
     #[arg(long)]
     pub exit: bool,
     /// Address that the proxy listens on; a free port is taken where this one is not free
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080", value_parser = value::<SocketAddr>)]
     pub listen: SocketAddr,
     /// What to search for first
     #[arg(long, value_name = "TEXT", default_value = "who is on call this week")]
@@ -426,7 +427,7 @@ impl ServeArgs {
         let allow_plaintext = problems.take("--allow-plaintext-upstream", network.allow_plaintext_upstream).0;
         let upstream = problems.upstream(network.upstream, allow_plaintext);
         let listen = problems.take("--listen", network.listen);
-        let admin_listen = problems.take("--admin-listen", network.admin_listen);
+        let admin_listen = problems.admin_listen(network.admin_listen);
         if listen == admin_listen && listen.port() != 0 {
             problems.add("--admin-listen", "must differ from --listen");
         }

@@ -105,6 +105,8 @@ pub(super) struct Settings {
     pub(super) repeated: Vec<String>,
     /// What is wrong with the settings file.
     pub(super) problems: Vec<String>,
+    /// Whether nothing of the settings file is known.
+    pub(super) is_file_unread: bool,
 }
 
 impl Settings {

@@ -1,19 +1,24 @@
 //! `docs/configuration.md`, made from the flags themselves.
 
-use super::Cli;
+use super::{Cli, Switch};
 use clap::{Arg, CommandFactory};
 use std::fmt::Write as _;
 
 /// The page as Markdown. A test compares it with the file.
 pub fn configuration_page() -> String {
-    let mut page = String::from(
+    let words = |pairs: &[[&str; 2]]| -> Vec<String> {
+        pairs.iter().flatten().map(|word| format!("`{word}`")).collect()
+    };
+    let (usual, other) = Switch::WORDS.split_at(1);
+    let (usual, other) = (words(usual).join(" or "), words(other).join(", "));
+    let mut page = format!(
         "# Configuration\n\n<!-- Made from the flags: run `mise run docs:config` after a change. -->\n\n\
          `toolsearch-proxy serve` takes each setting as a flag, as an environment variable or as a key of a TOML file\n\
          (`--config FILE`): the flag wins over the variable, the variable over the file, the file over the default. Times\n\
          are written as `90s`, `10m` or seconds, sizes as `4KiB`, `16MiB` or bytes. Settings that can't be used are told\n\
          all at once, before a port is bound, and the exit code is then 2. A variable that starts with `TOOLSEARCH_` and\n\
          belongs to no setting is such a mistake too, and so is a key that no setting has; an empty variable counts as\n\
-         not set. Switches take `true` or `false`, also `1`, `0`, `yes`, `no`, in a variable or behind a `=`.\n\n\
+         not set. Switches take {usual}, also {other}, in a variable or behind a `=`.\n\n\
          A key of the file is the flag without its dashes in front. Lists are lists, switches are `true` or `false`:\n\n\
          ```toml\n\
          upstream = \"https://gateway.example/mcp/all\"\n\

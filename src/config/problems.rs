@@ -4,19 +4,23 @@ use super::nearest::nearest;
 use super::origin::Settings;
 use super::values::Value;
 use super::{Cli, ConfigError, ENV_PREFIX, EmbedderChoice, ModelFolder, Seconds, Setting, ToolArgs};
-use crate::outbound::{is_loopback, is_open_to_others};
+use crate::outbound::{is_open_to_others, leads_to};
 use crate::telemetry::TracingOptions;
 use clap::CommandFactory;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::Path;
-use url::{Host, Url};
+use url::Url;
 
 /// The problems found so far.
 pub(super) struct Problems {
     found: Vec<String>,
+    /// What is wrong with the settings file. It is told first: what is missing may stand in there.
+    in_file: Vec<String>,
+    /// Whether nothing of the settings file is known.
+    is_file_unread: bool,
     /// Where the flags' values came from, where that is not the command line.
     places: BTreeMap<String, String>,
 }
@@ -25,8 +29,12 @@ impl Problems {
     /// Those that are known before any value is looked at: variables that nobody reads, a settings file that can't be
     /// used, flags that are given twice.
     pub(super) fn of(env: impl IntoIterator<Item = String>, settings: &Settings) -> Self {
-        let mut problems = Self { found: unknown_variables(env), places: settings.places() };
-        problems.found.extend(settings.problems.iter().cloned());
+        let mut problems = Self {
+            found: unknown_variables(env),
+            in_file: settings.problems.clone(),
+            is_file_unread: settings.is_file_unread,
+            places: settings.places(),
+        };
         for flag in &settings.repeated {
             problems.found.push(format!("{flag}: is given twice: give it once"));
         }
@@ -34,7 +42,7 @@ impl Problems {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.found.is_empty()
+        self.found.is_empty() && self.in_file.is_empty()
     }
 
     pub(super) fn add(&mut self, flag: &str, problem: impl Display) {
@@ -44,10 +52,20 @@ impl Problems {
 
     /// The value, or a placeholder behind a problem, so that the remaining settings are still checked.
     pub(super) fn take<T: Value>(&mut self, flag: &str, setting: Setting<T>) -> T {
-        setting.0.unwrap_or_else(|problem| {
-            self.add(flag, problem);
+        self.take_as(flag, setting, T::FORM)
+    }
+
+    /// The same for a setting whose values have a form of their own.
+    pub(super) fn take_as<T: Value>(&mut self, flag: &str, setting: Setting<T>, form: &str) -> T {
+        setting.0.unwrap_or_else(|shown| {
+            self.add(flag, format!("{shown} can't be read: {form}"));
             T::placeholder()
         })
+    }
+
+    /// Where probes are answered, which is not where MCP is.
+    pub(super) fn admin_listen(&mut self, setting: Setting<SocketAddr>) -> SocketAddr {
+        self.take_as("--admin-listen", setting, "write an IP address and a port, such as 127.0.0.1:9090")
     }
 
     pub(super) fn positive(&mut self, flag: &str, setting: Setting<Seconds>) -> Seconds {
@@ -93,6 +111,9 @@ impl Problems {
     pub(super) fn upstream(&mut self, setting: Option<Setting<Url>>, allow_plaintext: bool) -> Url {
         const FLAG: &str = "--upstream";
         let Some(setting) = setting else {
+            if self.is_file_unread {
+                return Url::placeholder();
+            }
             self.add(FLAG, "is required: the URL of the MCP server with the many tools");
             return Url::placeholder();
         };
@@ -115,14 +136,7 @@ impl Problems {
 
     /// The proxy can't be its own upstream. A longer way round is noticed when a request comes back.
     pub(super) fn not_itself(&mut self, upstream: &Url, listen: SocketAddr) {
-        let is_here = match upstream.host() {
-            Some(Host::Ipv4(ip)) => IpAddr::V4(ip) == listen.ip(),
-            Some(Host::Ipv6(ip)) => IpAddr::V6(ip) == listen.ip(),
-            _ => false,
-        };
-        let is_local = is_loopback(upstream) && (listen.ip().is_loopback() || listen.ip().is_unspecified());
-        let is_port = upstream.port_or_known_default() == Some(listen.port()) && listen.port() != 0;
-        if is_port && (is_here || is_local) {
+        if leads_to(upstream, listen) {
             self.add(
                 "--upstream",
                 "is this proxy's own --listen address: give the URL of the server behind it",
@@ -133,7 +147,8 @@ impl Problems {
     /// The URL that clients dial. It becomes the `resource` of a document, which holds no credentials and no fragment.
     pub(super) fn public_url(&mut self, setting: Setting<Url>) -> Url {
         const FLAG: &str = "--public-url";
-        let url = self.take(FLAG, setting);
+        let form = "write a whole URL, such as https://gateway.example/mcp/search";
+        let url = self.take_as(FLAG, setting, form);
         if !matches!(url.scheme(), "http" | "https") {
             self.add(FLAG, "must start with https:// or http://");
         } else if !url.username().is_empty() || url.password().is_some() {
@@ -155,7 +170,8 @@ impl Problems {
         if sample_percent > 100 {
             self.add("--otlp-sample-percent", "must be at most 100");
         }
-        let endpoint = self.take(FLAG, endpoint?);
+        let form = "write a whole URL, such as http://127.0.0.1:4318";
+        let endpoint = self.take_as(FLAG, endpoint?, form);
         if !matches!(endpoint.scheme(), "http" | "https") {
             self.add(FLAG, "must start with https:// or http://");
         } else if !endpoint.username().is_empty() || endpoint.password().is_some() {
@@ -219,8 +235,12 @@ impl Problems {
     }
 
     pub(super) fn result<T>(mut self, config: T) -> Result<T, ConfigError> {
+        if self.is_empty() {
+            return Ok(config);
+        }
+        self.in_file.sort();
         self.found.sort();
-        if self.found.is_empty() { Ok(config) } else { Err(ConfigError(self.found)) }
+        Err(ConfigError([self.in_file, self.found].concat()))
     }
 }
 

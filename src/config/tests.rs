@@ -103,6 +103,36 @@ fn what_can_not_work_is_refused_with_what_to_do() {
 }
 
 #[test]
+fn what_is_no_url_or_address_is_told_with_an_example_of_this_very_flag() {
+    for (flag, example) in [
+        ("--upstream", "such as https://gateway.example/mcp/all"),
+        ("--public-url", "such as https://gateway.example/mcp/search"),
+        ("--otlp-endpoint", "such as http://127.0.0.1:4318"),
+        ("--listen", "such as 127.0.0.1:8080"),
+        ("--admin-listen", "such as 127.0.0.1:9090"),
+    ] {
+        let problems = checked(&[flag, "nonsense"]).unwrap_err();
+        let told = problems.iter().find(|problem| problem.starts_with(flag)).unwrap();
+        assert!(told.ends_with(example) && told.contains("'nonsense' can't be read"), "{told}");
+    }
+}
+
+#[test]
+fn the_docs_name_every_word_that_a_switch_takes() {
+    let troubleshooting = include_str!("../../docs/troubleshooting.md");
+    let row = troubleshooting.lines().find(|line| line.starts_with("| `write true or false`")).unwrap();
+    let page = configuration_page();
+    let sentence = page.split("Switches take").nth(1).unwrap().split("in a variable").next().unwrap();
+    for (word, is_on) in Switch::WORDS.iter().flat_map(|[on, off]| [(on, true), (off, false)]) {
+        assert_eq!(word.to_uppercase().parse(), Ok(Switch(is_on)));
+        for text in [row, sentence] {
+            assert!(text.contains(&format!("`{word}`")), "{word} is missing in {text}");
+        }
+    }
+    assert!("maybe".parse::<Switch>().is_err() && "".parse::<Switch>().is_err());
+}
+
+#[test]
 fn a_flag_given_twice_is_told_with_the_others() {
     let problems = checked(&["--max-tools", "1", "--max-tools=2", "--listen", "nowhere"]).unwrap_err();
     let flags: Vec<&str> = problems.iter().map(|problem| problem.split(':').next().unwrap()).collect();

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use std::time::Duration;
 use url::Url;
 
-/// A value, or why it can't be read. Parsing it never fails, so that all problems can be told together.
+/// A value, or what was written instead of one. Parsing it never fails, so that all problems can be told together.
 #[derive(Clone, Debug)]
 pub struct Setting<T>(pub Result<T, String>);
 
@@ -20,7 +20,7 @@ impl<T: FromStr + Value> FromStr for Setting<T> {
     fn from_str(text: &str) -> Result<Self, Infallible> {
         // A URL may hold a password.
         let shown = if text.contains('@') { "the value".to_owned() } else { format!("'{text}'") };
-        Ok(Self(text.trim().parse().map_err(|_| format!("{shown} can't be read: {}", T::FORM))))
+        Ok(Self(text.trim().parse().map_err(|_| shown)))
     }
 }
 
@@ -28,15 +28,22 @@ impl<T: FromStr + Value> FromStr for Setting<T> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch(pub bool);
 
+impl Switch {
+    /// How on and off can be written; the docs name all of them.
+    pub const WORDS: [[&str; 2]; 4] = [["true", "false"], ["1", "0"], ["yes", "no"], ["on", "off"]];
+}
+
 impl FromStr for Switch {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text.to_ascii_lowercase().as_str() {
-            "1" | "true" | "yes" | "on" => Ok(Self(true)),
-            "0" | "false" | "no" | "off" => Ok(Self(false)),
-            _ => Err(Self::FORM),
-        }
+        let is = |word: &str| text.eq_ignore_ascii_case(word);
+        let found = Self::WORDS.iter().find_map(|[on, off]| match () {
+            () if is(on) => Some(true),
+            () if is(off) => Some(false),
+            () => None,
+        });
+        found.map(Self).ok_or(Self::FORM)
     }
 }
 
@@ -95,6 +102,11 @@ pub trait Value {
 
     /// A harmless value that stands where a setting could not be read. It is never used: the problem ends the start.
     fn placeholder() -> Self;
+}
+
+/// A value where nothing else is told with what is wrong with it.
+pub(super) fn value<T: FromStr + Value>(text: &str) -> Result<T, &'static str> {
+    text.trim().parse().map_err(|_| T::FORM)
 }
 
 macro_rules! placeholders {

@@ -10,6 +10,7 @@ use crate::config::{Cli, Command, ConfigError, DemoArgs, ServeConfig};
 use clap::Parser;
 use serde_json::{Value, json};
 use std::future::Future;
+use std::io::Write as _;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 
@@ -57,13 +58,18 @@ pub async fn run(args: DemoArgs, stop: impl Future<Output = Stop>) -> Result<(),
     };
     let address = listeners.mcp_address().unwrap_or(args.listen);
     let answer = search(&app, &args.query).await?;
-    print!("{}", first_page(&upstream_url, address, &args.query, &answer));
+    show(&first_page(&upstream_url, address, &args.query, &answer));
     if args.exit {
         return Ok(());
     }
-    println!("\nServing. Stop with Ctrl-C.");
+    show("\nServing. Stop with Ctrl-C.\n");
     app.serve(listeners, stop).await;
     Ok(())
+}
+
+/// Whoever reads it, such as `head`, may have seen enough; the demonstration goes on.
+fn show(text: &str) {
+    let _reader_may_be_gone = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// The settings of `serve` with the made-up upstream.

@@ -126,6 +126,35 @@ async fn a_port_in_use_is_told_with_its_flag_and_exit_code_2() {
     }
 }
 
+#[tokio::test]
+async fn a_public_url_whose_path_is_not_served_is_told_at_the_start() {
+    let upstream = upstream().await;
+    let mut proxy = Proxy::serve(&upstream.url(), &["--public-url", "https://gateway.example/tools"]).await;
+    let line = proxy.line_with("the path of --public-url is not served here").await;
+    assert!(line.contains("INFO") && line.contains("/tools"), "{line}");
+}
+
+#[tokio::test]
+async fn an_address_of_the_demonstration_is_refused_with_the_form_it_has() {
+    let output = Proxy::run(&["demo", "--listen", "foo"], &[]).await;
+    let told = stderr(&output);
+    assert!(output.status.code() == Some(2) && told.contains("such as 127.0.0.1:8080"), "{told}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_reader_that_has_seen_enough_is_no_fault() {
+    for args in ["config check --upstream http://localhost:1", "demo --exit --listen 127.0.0.1:0"] {
+        // The reading end is closed before anything is written.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_toolsearch-proxy"));
+        command.args(args.split(' ')).stdout(writer);
+        let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+        assert_eq!((output.status.code(), stderr(&output).as_str()), (Some(0), ""), "{args}");
+    }
+}
+
 /// Waits until an address takes no connections any more.
 async fn refuses(address: SocketAddr) {
     let refused = async {

@@ -88,17 +88,26 @@ async fn what_is_wrong_with_a_file_is_told_with_everything_else_and_nothing_is_s
         both.push(told(&output, &file));
     }
     assert_eq!(both[0], both[1]);
+    // What is missing may stand in the file, misspelt: that is told first.
     insta::assert_snapshot!(both[0], @r"
+toolsearch-proxy: proxy.toml: upstraem: no setting has this name; did you mean upstream?
 toolsearch-proxy: --catalog-ttl: must be more than zero (from proxy.toml)
 toolsearch-proxy: --listen: 'nowhere' can't be read: write an IP address and a port, such as 127.0.0.1:8080 (from proxy.toml)
 toolsearch-proxy: --max-tools: '0' can't be read: write a whole number from 1
 toolsearch-proxy: --upstream: is required: the URL of the MCP server with the many tools
-toolsearch-proxy: proxy.toml: upstraem: no setting has this name; did you mean upstream?
 ");
     let output =
         Proxy::run(&["serve", "--upstream", "http://localhost", "--config", "/nowhere.toml"], &[]).await;
     let told = told(&output, &file);
     assert!(output.status.code() == Some(2) && told.contains("--config: /nowhere.toml: "), "{told}");
+}
+
+#[tokio::test]
+async fn what_a_file_that_can_not_be_read_may_hold_is_not_said_to_be_missing() {
+    let output = Proxy::run(&["serve", "--config", "/nowhere.toml", "--max-tools", "0"], &[]).await;
+    let told = String::from_utf8(output.stderr).unwrap();
+    let flags: Vec<&str> = told.lines().map(|line| line.split(':').nth(1).unwrap().trim()).collect();
+    assert_eq!((output.status.code(), flags), (Some(2), vec!["--config", "--max-tools"]), "{told}");
 }
 
 #[tokio::test]
