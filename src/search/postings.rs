@@ -196,7 +196,7 @@ mod tests {
         ) {
             // Spread as hashes are, or with only a few upper bits, so that many terms share all of their buckets.
             let spread = |term: u64| match alike {
-                true => term % 3 << 62 | term.reverse_bits() >> 40,
+                true => ((term % 3) << 62) | (term.reverse_bits() >> 40),
                 false => term.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             };
             let mut pairs = pairs;
