@@ -1,21 +1,21 @@
 //! [`Lines`]: log lines on their way to standard error.
 //!
 //! Whoever reads standard error may stall: a full pipe, a disk under load. Written by the threads that answer requests, one
-//! line would then hold up every request. So a thread of its own writes, and **a line that finds no room in its queue is
-//! dropped and counted**. What waits at the end of the process is still written, within [`END_MAX`].
+//! line would then hold up every request. So a thread of its own writes, and **a line that finds no room is dropped and
+//! counted**. The thread lets lines come together before it writes: to wake it for each costs more than the line itself.
+//! What waits at the end of the process is still written, within [`END_MAX`].
 
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Most lines that wait. At some 300 bytes a line it is a few MiB, and seconds of the busiest log.
-const WAITING_MAX: usize = 8192;
-/// Most bytes that are written at once.
-const PIECE_BYTES: usize = 64 * 1024;
+/// Most bytes that wait, and most that are being written: some 15,000 lines, a second of the busiest log.
+const WAITING_BYTES_MAX: usize = 2 << 20;
+/// How long lines come together after the first.
+const GATHER: Duration = Duration::from_millis(5);
 /// How long the end of the process waits for whoever reads.
 const END_MAX: Duration = Duration::from_secs(3);
 
@@ -27,53 +27,82 @@ pub(super) fn lines_dropped() -> u64 {
 }
 
 /// Takes lines and never waits.
-#[derive(Clone)]
-pub(super) struct Lines {
-    queue: SyncSender<Box<[u8]>>,
-    /// Lines that wait or are being written.
-    waiting: Arc<AtomicU64>,
-}
+pub(super) struct Lines(Arc<Queue>);
 
 /// Writes what waits before it is gone. Held by the process until its end.
-pub struct LastLines(Arc<AtomicU64>);
+pub struct LastLines(Arc<Queue>);
+
+#[derive(Default)]
+pub(super) struct Queue {
+    state: Mutex<State>,
+    came: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<u8>,
+    /// Whether lines are being written that do not wait any more.
+    is_writing: bool,
+    /// Whether the thread sleeps until a line comes.
+    is_idle: bool,
+}
 
 impl Lines {
     /// Starts the thread that writes.
     pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<(Self, LastLines)> {
-        let (queue, lines) = sync_channel(WAITING_MAX);
-        let waiting = Arc::<AtomicU64>::default();
-        let written = Arc::clone(&waiting);
-        std::thread::Builder::new().name("log".to_owned()).spawn(move || write(&lines, to, &written))?;
-        let last = LastLines(Arc::clone(&waiting));
-        Ok((Self { queue, waiting }, last))
+        let queue = Arc::<Queue>::default();
+        let written = Arc::clone(&queue);
+        std::thread::Builder::new().name("log".to_owned()).spawn(move || written.write_all_to(to))?;
+        Ok((Self(Arc::clone(&queue)), LastLines(queue)))
     }
 }
 
-/// Writes until nobody logs any more; many lines at once where many wait.
-fn write(lines: &Receiver<Box<[u8]>>, mut to: impl Write, waiting: &AtomicU64) {
-    let mut piece = Vec::new();
-    while let Ok(line) = lines.recv() {
-        piece.clear();
-        piece.extend_from_slice(&line);
-        let mut count = 1;
-        while piece.len() < PIECE_BYTES {
-            let Ok(line) = lines.try_recv() else { break };
-            piece.extend_from_slice(&line);
-            count += 1;
+impl Queue {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes for ever.
+    fn write_all_to(&self, mut to: impl Write) {
+        let mut piece = Vec::new();
+        loop {
+            let mut state = self.state();
+            while state.waiting.is_empty() {
+                state.is_idle = true;
+                state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            drop(state);
+            std::thread::sleep(GATHER);
+            let mut state = self.state();
+            std::mem::swap(&mut state.waiting, &mut piece);
+            state.is_writing = true;
+            drop(state);
+            // There is no other place to say that it failed.
+            let _reader_is_gone = to.write_all(&piece).and_then(|()| to.flush());
+            piece.clear();
+            self.state().is_writing = false;
         }
-        // There is no other place to say that it failed.
-        let _reader_is_gone = to.write_all(&piece).and_then(|()| to.flush());
-        waiting.fetch_sub(count, Ordering::Release);
+    }
+
+    fn is_written(&self) -> bool {
+        let state = self.state();
+        state.waiting.is_empty() && !state.is_writing
     }
 }
 
-impl Write for Lines {
+impl Write for &Queue {
     /// Takes all of it: the layer above gives one whole line at a time.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        self.waiting.fetch_add(1, Ordering::Relaxed);
-        if self.queue.try_send(line.into()).is_err() {
-            self.waiting.fetch_sub(1, Ordering::Relaxed);
+        let mut state = self.state();
+        if state.waiting.len() + line.len() > WAITING_BYTES_MAX {
             DROPPED.fetch_add(1, Ordering::Relaxed);
+            return Ok(line.len());
+        }
+        state.waiting.extend_from_slice(line);
+        let was_idle = std::mem::take(&mut state.is_idle);
+        drop(state);
+        if was_idle {
+            self.came.notify_one();
         }
         Ok(line.len())
     }
@@ -84,10 +113,10 @@ impl Write for Lines {
 }
 
 impl<'a> MakeWriter<'a> for Lines {
-    type Writer = Self;
+    type Writer = &'a Queue;
 
-    fn make_writer(&'a self) -> Self {
-        self.clone()
+    fn make_writer(&'a self) -> Self::Writer {
+        &self.0
     }
 }
 
@@ -95,7 +124,7 @@ impl LastLines {
     /// Returns whether all was written in that time.
     fn wait(&self, most: Duration) -> bool {
         let until = Instant::now() + most;
-        while self.0.load(Ordering::Acquire) > 0 {
+        while !self.0.is_written() {
             if Instant::now() > until {
                 return false;
             }
@@ -114,7 +143,6 @@ impl Drop for LastLines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::{Condvar, Mutex};
 
     /// Takes nothing until it is opened.
     #[derive(Clone, Default)]
@@ -155,28 +183,46 @@ mod tests {
     #[test]
     fn t_x19_a_reader_that_stalls_holds_up_nobody_and_loses_what_does_not_fit() {
         let stalled = Stalled::default();
-        let (mut lines, last) = Lines::start(stalled.clone()).unwrap();
-        for i in 0..20_000 {
-            lines.write_all(format!("line {i}\n").as_bytes()).unwrap();
+        let (lines, last) = Lines::start(stalled.clone()).unwrap();
+        let line = |i: u32| format!("line {i} {}\n", "x".repeat(1_000 - format!("line {i} \n").len()));
+        for i in 0..10_000 {
+            lines.make_writer().write_all(line(i).as_bytes()).unwrap();
         }
-        assert!(lines_dropped() >= 20_000 - 2 * WAITING_MAX as u64, "{}", lines_dropped());
+        let room = WAITING_BYTES_MAX / 1_000;
+        assert!(lines_dropped() >= 10_000 - 2 * room as u64, "{}", lines_dropped());
         assert!(!last.wait(Duration::ZERO));
         stalled.open();
         assert!(last.wait(Duration::from_secs(60)));
         let written = stalled.lines();
-        assert!((WAITING_MAX..=2 * WAITING_MAX).contains(&written.len()), "{}", written.len());
+        assert!((room..=2 * room).contains(&written.len()), "{}", written.len());
         // What waited is whole and in order; what was dropped may lie between, as the writer starts when it likes.
-        let number = |line: &String| line.strip_prefix("line ").and_then(|n| n.parse::<u32>().ok());
+        let number = |text: &String| {
+            let number = text.split(' ').nth(1)?.parse::<u32>().ok()?;
+            (line(number).trim_end() == text).then_some(number)
+        };
         let numbers: Option<Vec<u32>> = written.iter().map(number).collect();
         assert!(numbers.is_some_and(|numbers| numbers.is_sorted_by(|a, b| a < b)));
     }
 
     #[test]
     fn the_end_of_the_process_does_not_wait_for_a_reader_who_never_comes() {
-        let (mut lines, last) = Lines::start(Stalled::default()).unwrap();
-        lines.write_all(b"a line\n").unwrap();
+        let (lines, last) = Lines::start(Stalled::default()).unwrap();
+        lines.make_writer().write_all(b"a line\n").unwrap();
         let started = Instant::now();
         assert!(!last.wait(Duration::from_millis(20)));
         assert!(started.elapsed() < Duration::from_secs(1));
+    }
+
+    #[test]
+    fn a_line_after_a_silence_is_written_too() {
+        let reader = Stalled::default();
+        reader.open();
+        let (lines, last) = Lines::start(reader.clone()).unwrap();
+        for i in 1..=3 {
+            lines.make_writer().write_all(b"a line\n").unwrap();
+            assert!(last.wait(Duration::from_secs(60)));
+            assert_eq!(reader.lines().len(), i);
+            std::thread::sleep(3 * GATHER);
+        }
     }
 }
