@@ -14,11 +14,16 @@ const HELD_WRITES_MAX: usize = 20_000;
 /// up by.
 const OVERHEAD: usize = 512;
 
-/// Each listing of this process has a number that no other ever had.
+/// Each catalogue of this process has a number that no other ever had.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+fn next_number() -> u64 {
+    NUMBERS.fetch_add(1, Ordering::Relaxed)
+}
 
 /// The tools of one listing in the upstream's order. Immutable, shared by all callers with that listing.
 pub struct Catalog {
+    number: u64,
     listed: Arc<Listed>,
     held_writes: Arc<HeldWrites>,
 }
@@ -44,7 +49,6 @@ pub(super) struct Changes {
 
 /// What a listing alone decides.
 struct Listed {
-    number: u64,
     tools: Box<[Arc<IndexedTool>]>,
     /// Indexes into `tools`, sorted by name; equal names in the upstream's order.
     by_name: Box<[u32]>,
@@ -82,7 +86,6 @@ impl Catalog {
             + lookalikes.heap_bytes()
             + instructions.as_ref().map_or(0, String::len);
         let listed = Listed {
-            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             tools: tools.into(),
             by_name: by_name.into(),
             index,
@@ -91,7 +94,7 @@ impl Catalog {
             lookalikes,
             weight: budget.weigh(bytes),
         };
-        Self { listed: Arc::new(listed), held_writes: Arc::default() }
+        Self { number: next_number(), listed: Arc::new(listed), held_writes: Arc::default() }
     }
 
     /// The same listing, in which some names stay writes.
@@ -99,7 +102,7 @@ impl Catalog {
         let bytes: usize = names.iter().map(|name| size_of::<Box<str>>() + on_heap(name.len())).sum();
         let weight = self.listed.weight.beside(OVERHEAD + bytes);
         let held_writes = HeldWrites { names: names.into(), _weight: Some(weight) };
-        Self { listed: Arc::clone(&self.listed), held_writes: Arc::new(held_writes) }
+        Self { number: next_number(), listed: Arc::clone(&self.listed), held_writes: Arc::new(held_writes) }
     }
 
     /// What changed since `before`, which holds names as well.
@@ -146,9 +149,9 @@ impl Catalog {
         &self.listed.tools
     }
 
-    /// A number that no catalogue has whose tools or whose index differ, now or later.
+    /// A number that no other catalogue has, now or later: not one with the same tools of which others are held as writes.
     pub fn number(&self) -> u64 {
-        self.listed.number
+        self.number
     }
 
     /// The search index over [`Self::tools`].
@@ -173,7 +176,8 @@ impl Catalog {
     pub fn named(&self, name: &str) -> Option<Named<'_>> {
         let name_of = |index: &u32| self.listed.tools[*index as usize].name();
         let start = self.listed.by_name.partition_point(|index| name_of(index) < name);
-        let count = self.listed.by_name[start..].partition_point(|index| name_of(index) == name);
+        // Usually one, so that it is counted faster than it is searched for.
+        let count = self.listed.by_name[start..].iter().take_while(|index| name_of(index) == name).count();
         let indexes = &self.listed.by_name[start..start + count];
         (!indexes.is_empty()).then_some(Named { catalog: self, indexes })
     }

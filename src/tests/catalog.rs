@@ -409,28 +409,6 @@ async fn f3_t_c13_a_token_s_own_expiry_ends_its_listing_sooner() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn t_r4_a_tool_known_as_a_write_stays_one_for_who_knew_it() {
-    let read = |name| reader(name, "Searches mail");
-    for (flags, stays) in [(&[][..], true), (&["--trust-hint-changes"][..], false)] {
-        let upstream = FakeUpstream::new().lists("alice", &[writer("mail__send", "Searches mail")]);
-        let app = TestApp::over(&upstream, flags);
-        let alice = app.caller("alice");
-        alice.search("mail").await;
-        upstream.lists("alice", &[read("mail__send")]).lists("bob", &[read("mail__send")]);
-        for _ in 0..3 {
-            advance(FRESH + STALE).await;
-            let answer = alice.call_read("mail__send", "{}").await;
-            assert_eq!(answer.is_error(), stays, "{flags:?}");
-            let hits = alice.tool("search_tools", r#"{"query":"mail"}"#).await.tool_json();
-            assert_eq!(hits["tools"][0]["readOnly"], !stays, "{flags:?}");
-        }
-        assert!(!app.caller("bob").call_read("mail__send", "{}").await.is_error());
-        let refusal = alice.call_read("mail__send", "{}").await;
-        assert!(!stays || refusal.refusal().contains("call_write_tool"));
-    }
-}
-
-#[tokio::test(start_paused = true)]
 async fn f5_an_idle_caller_is_forgotten_with_the_catalogue_and_an_active_one_is_not() {
     let upstream = FakeUpstream::new().lists("alice", &old()).lists("bob", &new());
     let app = TestApp::over(&upstream, &["--catalog-idle", "20m"]);

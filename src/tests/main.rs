@@ -13,6 +13,7 @@ mod cors;
 mod environment;
 mod fetch_model;
 mod hanging_up;
+mod held_writes;
 mod hostile_schemas;
 mod http;
 mod isolation;

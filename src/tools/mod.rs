@@ -8,6 +8,7 @@
 //!
 //! Deliberately not here: eras, JSON-RPC and HTTP, which `dispatch` and `server` know.
 
+mod answers;
 mod arguments;
 mod batch;
 mod call;
@@ -17,7 +18,6 @@ mod followed;
 mod heavy;
 mod hit_texts;
 mod kept;
-mod ranked;
 mod refusal;
 mod request;
 mod schema_summary;
@@ -92,7 +92,7 @@ pub enum ToolReply {
     /// Our own words: compact JSON for one text block.
     Own {
         /// The text as a JSON string, quotes included.
-        quoted: String,
+        quoted: Arc<str>,
         /// Whether the model has to do something about it.
         is_error: bool,
     },
@@ -102,7 +102,7 @@ pub enum ToolReply {
 
 impl ToolReply {
     fn own(text: &str, is_error: bool) -> Self {
-        Self::Own { quoted: text::quoted(text), is_error }
+        Self::Own { quoted: text::quoted(text).into(), is_error }
     }
 }
 

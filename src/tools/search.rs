@@ -2,15 +2,15 @@
 //!
 //! The answer says nothing twice: a tool that several queries find is described once.
 
+use super::answers::{Answers, Asked, Found};
 use super::hit_texts::HitTexts;
-use super::ranked::{Asked, Ranked};
 use super::refusal::Refusal;
 use super::request::{Members, cut};
 use super::text::{ObjectText, escaped, shown};
 use super::{Stop, ToolOptions, ToolReply, Toolbox};
 use crate::caller::{Caller, TokenHash};
 use crate::catalog::{Catalog, IndexedTool};
-use crate::search::{Hit, Ranker};
+use crate::search::Ranker;
 use crate::telemetry::search_span;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ struct Search {
 /// What finds tools and words the answers.
 pub(super) struct Finder {
     ranker: Arc<Ranker>,
-    ranked: Ranked,
+    answers: Answers,
     texts: HitTexts,
     /// How many of a query's best hits come with their input schema.
     schemas: usize,
@@ -71,22 +71,7 @@ pub(super) struct Finder {
 impl Finder {
     pub(super) fn new(ranker: Arc<Ranker>, options: ToolOptions) -> Self {
         let texts = HitTexts::new(options.search_schema_bytes);
-        Self { ranker, ranked: Ranked::new(), texts, schemas: options.search_schemas }
-    }
-
-    /// The ranks of a query, from memory where the caller has asked it before.
-    fn rank(&self, caller: Option<TokenHash>, catalog: &Catalog, query: &str, limit: usize) -> Arc<[u32]> {
-        let asked = Asked::new(caller, catalog.number(), query, limit);
-        if let Some(found) = asked.as_ref().and_then(|asked| self.ranked.get(asked)) {
-            return found;
-        }
-        let hits = self.ranker.rank(query, catalog.index(), limit);
-        let index = |hit: &Hit| u32::try_from(hit.index).expect("a listing has fewer tools than 2^32");
-        let found: Arc<[u32]> = hits.iter().map(index).collect();
-        if let Some(asked) = asked {
-            self.ranked.put(asked, &found);
-        }
-        found
+        Self { ranker, answers: Answers::new(), texts, schemas: options.search_schemas }
     }
 }
 
@@ -98,15 +83,11 @@ impl Toolbox {
     ) -> Result<ToolReply, Stop> {
         let search = Search::read(arguments)?;
         let catalog = self.catalog(caller).await?;
-        let (finder, key) = (Arc::clone(&self.finder), caller.key());
-        let is_heavy = catalog.tools().len() * search.queries.len() >= HEAVY;
         let (started, queries) = (Instant::now(), search.queries.len());
-        let work = move || search.run(&finder, key, &catalog);
         let span = search_span(queries);
-        let find = async { if is_heavy { self.heavy.run(work).await } else { Some(work()) } };
-        let found = find.instrument(span.clone()).await;
+        let found = self.found(caller, search, catalog).instrument(span.clone()).await;
         match found {
-            Some((quoted, without_hits)) => {
+            Some(Found { quoted, without_hits }) => {
                 span.record("toolsearch.queries_without_hits", without_hits);
                 self.metrics.count_search(queries, without_hits, started.elapsed());
                 self.followed.searched(caller);
@@ -114,6 +95,22 @@ impl Toolbox {
             }
             None => Err(Refusal::new("This search failed. Search in other words.").into()),
         }
+    }
+
+    /// The answer, from memory where the caller has searched for the same before. `None` when the work broke.
+    async fn found(&self, caller: &Caller, search: Search, catalog: Arc<Catalog>) -> Option<Found> {
+        let asked = search.asked(caller.key(), &catalog);
+        if let Some(found) = asked.as_ref().and_then(|asked| self.finder.answers.get(asked)) {
+            return Some(found);
+        }
+        let is_heavy = catalog.tools().len() * search.queries.len() >= HEAVY;
+        let finder = Arc::clone(&self.finder);
+        let work = move || search.run(&finder, &catalog);
+        let found = if is_heavy { self.heavy.run(work).await? } else { work() };
+        if let Some(asked) = asked {
+            self.finder.answers.put(asked, &found);
+        }
+        Some(found)
     }
 }
 
@@ -144,11 +141,16 @@ impl Search {
         notes.into_iter().filter_map(|(is_so, note)| is_so.then_some(note)).collect()
     }
 
-    /// The answer as a JSON string, and how many queries found nothing.
-    fn run(&self, finder: &Finder, caller: Option<TokenHash>, catalog: &Catalog) -> (String, usize) {
+    /// This search of this caller. `None` for a list of queries, since its answer repeats them, and no query is kept.
+    fn asked(&self, caller: Option<TokenHash>, catalog: &Catalog) -> Option<Asked> {
+        let query = self.queries.first().filter(|_| !self.is_list)?;
+        Asked::new(caller, catalog.number(), self.limit, (&query.text, [query.is_cut, self.is_limited]))
+    }
+
+    /// Ranks each query and words the answer.
+    fn run(&self, finder: &Finder, catalog: &Catalog) -> Found {
         let mut answer = Answer {
             finder,
-            caller,
             catalog,
             shown: Vec::new(),
             without_hits: 0,
@@ -177,7 +179,7 @@ impl Search {
             answer.add(query, self.limit, &self.notes(query));
         }
         answer.out.push('"');
-        (answer.out, answer.without_hits)
+        Found { quoted: answer.out.into(), without_hits: answer.without_hits }
     }
 }
 
@@ -190,7 +192,6 @@ fn clamped_limit(limit: f64) -> usize {
 /// A search answer under construction.
 struct Answer<'a> {
     finder: &'a Finder,
-    caller: Option<TokenHash>,
     catalog: &'a Catalog,
     /// Names that were described already, and whether with their schema. There are some dozens at most.
     shown: Vec<(&'a str, bool)>,
@@ -202,11 +203,11 @@ struct Answer<'a> {
 impl<'a> Answer<'a> {
     /// Adds one query's hits, or a hint when there are none, and ends its object.
     fn add(&mut self, query: &Query, limit: usize, notes: &[&str]) {
-        let found = self.finder.rank(self.caller, self.catalog, &query.text, limit);
+        let hits = self.finder.ranker.rank(&query.text, self.catalog.index(), limit);
         let catalog: &'a Catalog = self.catalog;
-        let mut tools: Vec<&'a IndexedTool> = Vec::with_capacity(found.len());
-        for &index in &*found {
-            let tool: &'a IndexedTool = &catalog.tools()[index as usize];
+        let mut tools: Vec<&'a IndexedTool> = Vec::with_capacity(hits.len());
+        for hit in &hits {
+            let tool: &'a IndexedTool = &catalog.tools()[hit.index];
             // A name that is listed twice is one tool to call.
             if !tools.iter().any(|other| other.name() == tool.name()) {
                 tools.push(tool);
