@@ -166,7 +166,11 @@ impl Table {
         const LINE: usize = 64;
         let row_of = self.row_of();
         let mut rows: Vec<(&[u8], f32)> = Vec::with_capacity(tokens.len());
-        rows.extend(tokens.iter().filter_map(|&token| row_of(token)));
+        for &token in tokens {
+            if let Some(row) = row_of(token) {
+                rows.push(row);
+            }
+        }
         // Rows lie anywhere in tens of megabytes. Asked for together they arrive together, rather than one after the other.
         let mut touched = 0;
         for (numbers, _) in &rows {
@@ -214,12 +218,15 @@ impl pulp::NullaryFnOnce for AddRows<'_> {
             let mut lanes = *block;
             for (numbers, scale) in self.rows {
                 if let Some(numbers) = numbers.as_chunks::<BLOCK>().0.get(at) {
-                    for (lane, &number) in lanes.iter_mut().zip(numbers) {
-                        *lane += scale * f32::from(number as i8);
+                    for place in 0..BLOCK {
+                        lanes[place] += scale * f32::from(numbers[place] as i8);
                     }
                 }
             }
             *block = lanes;
+        }
+        if rest.is_empty() {
+            return;
         }
         for (numbers, scale) in self.rows {
             for (place, &number) in rest.iter_mut().zip(&numbers[rest_start..]) {

@@ -28,11 +28,13 @@ impl<'a> Trie<'a> {
         Self { units: units.as_chunks().0 }
     }
 
+    #[inline]
     fn unit(self, index: usize) -> u32 {
         self.units.get(index).map_or(EMPTY, |&unit| u32::from_le_bytes(unit))
     }
 
     /// Calls `visit` with the length and value of every string in the trie that `bytes` starts with, shortest first.
+    #[inline]
     pub fn prefixes(self, bytes: &[u8], mut visit: impl FnMut(usize, u32)) {
         let mut place = (self.unit(0) >> 8) as usize;
         for (at, &byte) in bytes.iter().enumerate() {

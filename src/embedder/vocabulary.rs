@@ -90,9 +90,10 @@ impl Parts<'_> {
 struct Memory {
     /// The tokens of a word as it is written, and how many of its characters are in none.
     words: Remembered<(Box<[u32]>, usize)>,
-    /// The search's table and the word being cut; kept to save allocations.
+    /// The search's table, the word being cut and its pieces; kept to save allocations.
     best: Vec<Best>,
     word: String,
+    pieces: Vec<u32>,
 }
 
 /// Calls `visit` for every word of normalised text: each space starts one, and so does the beginning.
@@ -109,14 +110,18 @@ fn for_each_part(text: &str, visit: &mut impl FnMut(&str)) {
 /// The words of ASCII text between whitespace.
 fn ascii_words(text: &str) -> impl Iterator<Item = &str> {
     // As characters have it, to which a vertical tab is whitespace too.
-    let is_space = |byte: &u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let is_space = |byte: u8| matches!(byte, b' ' | b'\t'..=b'\r');
+    let bytes = text.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
-        at += text.as_bytes()[at..].iter().position(|byte| !is_space(byte))?;
-        let rest = &text[at..];
-        let len = rest.bytes().position(|byte| is_space(&byte)).unwrap_or(rest.len());
-        at += len;
-        Some(&rest[..len])
+        while is_space(*bytes.get(at)?) {
+            at += 1;
+        }
+        let start = at;
+        while bytes.get(at).is_some_and(|&byte| !is_space(byte)) {
+            at += 1;
+        }
+        Some(&text[start..at])
     })
 }
 
@@ -192,7 +197,7 @@ impl Vocabulary {
             unknown: self.unknown,
             unknown_score: self.unknown_score,
         };
-        self.memories.with(|Memory { words, best, word }| {
+        self.memories.with(|Memory { words, best, word, pieces }| {
             let mut unknown = 0;
             let mut encode = |part: &str| {
                 let (known, missed) = words.get(part, || {
@@ -202,9 +207,9 @@ impl Vocabulary {
                     if self.folds_words {
                         word.make_ascii_lowercase();
                     }
-                    let mut tokens = Vec::new();
-                    let missed = unigram.encode(word, best, &mut tokens);
-                    (tokens.into(), missed)
+                    pieces.clear();
+                    let missed = unigram.encode(word, best, pieces);
+                    (pieces.as_slice().into(), missed)
                 });
                 tokens.extend_from_slice(known);
                 unknown += missed;
