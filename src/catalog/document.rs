@@ -28,7 +28,44 @@ struct Tree<'j> {
     elements: Vec<Node<'j>>,
 }
 
-type Member<'j> = (Cow<'j, str>, Node<'j>);
+struct Member<'j> {
+    name: Cow<'j, str>,
+    keyword: Option<Keyword>,
+    value: Node<'j>,
+}
+
+/// What is read of a schema. A member's is found out once: schemas are looked at many times.
+#[derive(Clone, Copy)]
+enum Keyword {
+    Reference,
+    AllOf,
+    AnyOf,
+    Constant,
+    Description,
+    Values,
+    Items,
+    OneOf,
+    Properties,
+}
+
+const KEYWORDS: usize = Keyword::Properties as usize + 1;
+
+impl Keyword {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "$ref" => Self::Reference,
+            "allOf" => Self::AllOf,
+            "anyOf" => Self::AnyOf,
+            "const" => Self::Constant,
+            "description" => Self::Description,
+            "enum" => Self::Values,
+            "items" => Self::Items,
+            "oneOf" => Self::OneOf,
+            "properties" => Self::Properties,
+            _ => return None,
+        })
+    }
+}
 
 #[derive(Debug)]
 enum Node<'j> {
@@ -65,20 +102,10 @@ impl<'j> Tree<'j> {
     /// The keywords of a schema; none when it is no object. Of equal ones the last counts.
     fn keywords<'a>(&'a self, node: &Node<'j>) -> Keywords<'a, 'j> {
         let mut keywords = Keywords::default();
-        for (name, value) in self.members(node) {
-            let keyword = match &**name {
-                "$ref" => &mut keywords.reference,
-                "allOf" => &mut keywords.all_of,
-                "anyOf" => &mut keywords.any_of,
-                "const" => &mut keywords.constant,
-                "description" => &mut keywords.description,
-                "enum" => &mut keywords.values,
-                "items" => &mut keywords.items,
-                "oneOf" => &mut keywords.one_of,
-                "properties" => &mut keywords.properties,
-                _ => continue,
-            };
-            *keyword = Some(value);
+        for Member { keyword, value, .. } in self.members(node) {
+            if let Some(keyword) = keyword {
+                keywords.0[*keyword as usize] = Some(value);
+            }
         }
         keywords
     }
@@ -88,8 +115,8 @@ impl<'j> Tree<'j> {
         // Of equal names the last counts; the sort keeps their order.
         let members = node.map_or(&[][..], |node| self.members(node));
         let mut members: Vec<&Member<'_>> = members.iter().rev().collect();
-        members.sort_by(|one, other| one.0.cmp(&other.0));
-        members.dedup_by(|one, other| one.0 == other.0);
+        members.sort_by(|one, other| one.name.cmp(&other.name));
+        members.dedup_by(|one, other| one.name == other.name);
         members
     }
 
@@ -101,7 +128,7 @@ impl<'j> Tree<'j> {
         pointer.strip_prefix('/')?.split('/').try_fold(&self.root, |node, step| match node {
             Node::Object(_) => {
                 let step = step.replace("~1", "/").replace("~0", "~");
-                self.members(node).iter().rev().find(|(name, _)| *name == step).map(|(_, value)| value)
+                self.members(node).iter().rev().find(|member| member.name == step).map(|member| &member.value)
             }
             Node::List(range) => self.elements[range.clone()].get(step.parse::<usize>().ok()?),
             Node::Text(_) | Node::Other => None,
@@ -110,28 +137,30 @@ impl<'j> Tree<'j> {
 
     /// What a reference inside the same document points to; anything else is itself.
     fn resolved<'a>(&'a self, schema: &'a Node<'j>) -> &'a Node<'j> {
-        let target = text(self.keywords(schema).reference).and_then(|path| path.strip_prefix('#'));
+        let reference = self
+            .members(schema)
+            .iter()
+            .rev()
+            .find(|member| matches!(member.keyword, Some(Keyword::Reference)));
+        let target = text(reference.map(|member| &member.value)).and_then(|path| path.strip_prefix('#'));
         target.and_then(|path| self.at(path)).unwrap_or(schema)
     }
 }
 
-/// What is read of a schema.
+/// What stands at each keyword of a schema.
 #[derive(Default)]
-struct Keywords<'a, 'j> {
-    reference: Option<&'a Node<'j>>,
-    all_of: Option<&'a Node<'j>>,
-    any_of: Option<&'a Node<'j>>,
-    constant: Option<&'a Node<'j>>,
-    description: Option<&'a Node<'j>>,
-    values: Option<&'a Node<'j>>,
-    items: Option<&'a Node<'j>>,
-    one_of: Option<&'a Node<'j>>,
-    properties: Option<&'a Node<'j>>,
-}
+struct Keywords<'a, 'j>([Option<&'a Node<'j>>; KEYWORDS]);
 
 impl<'a, 'j> Keywords<'a, 'j> {
+    fn at(&self, keyword: Keyword) -> Option<&'a Node<'j>> {
+        self.0[keyword as usize]
+    }
+
     fn parts(&self, tree: &'a Tree<'j>) -> impl Iterator<Item = &'a Node<'j>> {
-        [self.any_of, self.one_of, self.all_of].into_iter().flat_map(|parts| tree.list(parts))
+        [Keyword::AnyOf, Keyword::OneOf, Keyword::AllOf]
+            .map(|keyword| self.at(keyword))
+            .into_iter()
+            .flat_map(|parts| tree.list(parts))
     }
 }
 
@@ -223,7 +252,7 @@ impl<'de> Visitor<'de> for ReadNode<'_, 'de> {
         let start = self.0.members.open.len();
         while let Some(Key(key)) = map.next_key()? {
             let value = map.next_value_seed(ReadNode(self.0))?;
-            self.0.members.open.push((key, value));
+            self.0.members.open.push(Member { keyword: Keyword::of(&key), name: key, value });
         }
         Ok(Node::Object(self.0.members.close(start)))
     }
@@ -245,21 +274,21 @@ fn walk<'a, 'j>(tree: &'a Tree<'j>, schema: &'a Node<'j>, depth: usize, found: &
         return;
     }
     let keywords = tree.keywords(tree.resolved(schema));
-    for (name, property) in tree.sorted_members(keywords.properties) {
+    for Member { name, value: property, .. } in tree.sorted_members(keywords.at(Keyword::Properties)) {
         if found.len() >= PARAMETERS_MAX {
             return;
         }
         found.push(parameter(tree, name, property));
         walk(tree, property, depth + 1, found);
     }
-    for part in keywords.items.into_iter().chain(keywords.parts(tree)) {
+    for part in keywords.at(Keyword::Items).into_iter().chain(keywords.parts(tree)) {
         walk(tree, part, depth + 1, found);
     }
 }
 
 fn parameter<'a, 'j>(tree: &'a Tree<'j>, name: &'a str, property: &'a Node<'j>) -> Parameter<'a> {
     let target = tree.resolved(property);
-    let description = |node| text(tree.keywords(node).description);
+    let description = |node| text(tree.keywords(node).at(Keyword::Description));
     let mut enum_values = Vec::new();
     add_enum(tree, target, 0, &mut enum_values);
     Parameter {
@@ -274,9 +303,9 @@ fn add_enum<'a, 'j>(tree: &'a Tree<'j>, schema: &'a Node<'j>, depth: usize, valu
         return;
     }
     let keywords = tree.keywords(tree.resolved(schema));
-    values.extend(tree.list(keywords.values).filter_map(Node::text));
-    values.extend(text(keywords.constant));
-    for part in keywords.parts(tree).chain(keywords.items) {
+    values.extend(tree.list(keywords.at(Keyword::Values)).filter_map(Node::text));
+    values.extend(text(keywords.at(Keyword::Constant)));
+    for part in keywords.parts(tree).chain(keywords.at(Keyword::Items)) {
         add_enum(tree, part, depth + 1, values);
     }
 }

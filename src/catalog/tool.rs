@@ -3,7 +3,7 @@
 use super::digest::ContentDigest;
 use super::document;
 use crate::budget::{Budget, Weight, on_heap};
-use crate::mcp::{ParamHeader, ParamHeaderFault, from_object, param_headers, present};
+use crate::mcp::{Object, ParamHeader, ParamHeaderFault, from_object, param_headers, present};
 use crate::search::{AnalyzedDocument, Ranker};
 use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde::Deserialize;
@@ -91,9 +91,10 @@ fn string(raw: Option<&RawValue>) -> String {
 
 impl Definition<'_> {
     /// Reads a definition; `None` when it is no object with one name.
-    fn parse(bytes: &[u8]) -> Option<(Definition<'_>, Annotations<'_>)> {
+    fn parse(text: &str) -> Option<(Definition<'_>, Annotations<'_>)> {
+        let definition = serde_json::from_str(text).ok().map(|Object(definition)| definition);
         let definition: Definition<'_> =
-            from_object(bytes).ok().or_else(|| Definition::with_repeated_members(bytes))?;
+            definition.or_else(|| Definition::with_repeated_members(text.as_bytes()))?;
         // Annotations that can't be read, or that repeat a hint, grant nothing.
         let annotations = definition
             .annotations
@@ -127,7 +128,7 @@ impl Definition<'_> {
 
 /// A definition's name and analyzed text, for ranking outside of a catalogue. `None` as for a tool that can't be called.
 pub fn analyze_definition(bytes: &[u8], ranker: &Ranker) -> Option<(String, AnalyzedDocument)> {
-    let (definition, annotations) = Definition::parse(bytes)?;
+    let (definition, annotations) = Definition::parse(std::str::from_utf8(bytes).ok()?)?;
     let analyzed = definition.analyze(&annotations, &string(definition.description), ranker);
     Some((definition.name.into_owned(), analyzed))
 }
@@ -146,7 +147,7 @@ impl IndexedTool {
         budget: &Arc<Budget>,
     ) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
-        let (definition, annotations) = Definition::parse(bytes)?;
+        let (definition, annotations) = Definition::parse(text)?;
         let is_true = |hint: Option<&RawValue>| hint.is_some_and(|hint| hint.get() == "true");
         let read_only = is_true(annotations.read_only_hint)
             && !is_true(annotations.destructive_hint)
