@@ -55,7 +55,8 @@ impl Index {
                 impact: plainness * impact(options.k1, term, &scales),
             })
         });
-        let postings = PostingLists::new(postings, |df| idf(documents.len(), df));
+        let terms = documents.iter().flat_map(|document| document.terms.iter().map(|term| term.term));
+        let postings = PostingLists::new(terms, postings, |df| idf(documents.len(), df));
         let vectors = vectors(documents, dimensions);
         let inverse_norms = documents.iter().map(|document| inverse_norm(&document.vector)).collect();
         let names = names(documents);
