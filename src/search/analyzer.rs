@@ -9,17 +9,17 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::hash::{BuildHasher, Hash, Hasher};
+use std::hash::{BuildHasher, Hasher};
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
 use super::document::{DocumentTerm, FIELDS, Field, TermMap};
 use super::remembered::{Pool, Remembered};
 use super::text::{self, Piece, Script, Word};
-use super::{english, variants};
+use super::{english, names, variants};
 
 /// Which stems a term belongs to; terms of different kinds never meet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// The stem of the word's script.
     Stem,
@@ -37,9 +37,10 @@ pub(super) struct Memory {
     words: Remembered<FoldedWord>,
     /// The Lithuanian terms by a word in lower case.
     lithuanian: Remembered<[u64; 2]>,
-    /// A stem, and the stems of a run, being made; kept to save allocations.
-    stem: String,
+    /// A run's text, its stems, and one of them, being made; kept to save allocations.
+    text: String,
     stems: String,
+    stem: String,
 }
 
 /// What is known of a folded word.
@@ -59,10 +60,14 @@ pub(super) struct FoldedWord {
 /// What a run of ASCII letters, digits and apostrophes becomes.
 #[derive(Debug, Clone)]
 pub(super) struct Run {
-    words: Box<[RunWord]>,
+    /// Its first word; most have no other.
+    first: Option<RunWord>,
+    more: Box<[RunWord]>,
     /// Its words in lower case, a space behind each; then the stems of its words.
     text: Box<str>,
-    spelled_len: usize,
+    spelled_len: u32,
+    /// Whether it has a word of advice.
+    is_advice: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -75,13 +80,13 @@ struct RunWord {
 
 impl Run {
     fn spelled(&self) -> &str {
-        &self.text[..self.spelled_len]
+        &self.text[..self.spelled_len as usize]
     }
 
     /// Its words, each with its stem.
     fn words(&self) -> impl Iterator<Item = (&RunWord, &str)> {
-        let mut start = self.spelled_len;
-        self.words.iter().map(move |word| {
+        let mut start = self.spelled_len as usize;
+        self.first.iter().chain(&self.more).map(move |word| {
             let end = word.stem_end as usize;
             (word, &self.text[std::mem::replace(&mut start, end)..end])
         })
@@ -189,7 +194,7 @@ impl Analyzer {
 
     /// The term that a name is found by, whatever its spelling.
     pub fn name(&self, name: &str) -> u64 {
-        self.hash(Kind::Name, &[&super::names::key(name)])
+        self.hash(Kind::Name, &[&names::key(name)])
     }
 
     /// The term of a folded word.
@@ -227,20 +232,27 @@ impl Analyzer {
 
     /// What a run of ASCII letters, digits and apostrophes becomes.
     pub fn run<'m>(&self, memory: &'m mut Memory, run: &str) -> &'m Run {
-        let Memory { runs, stem, stems, .. } = memory;
+        let Memory { runs, text, stems, stem, .. } = memory;
         runs.get(run, || {
-            let mut text = String::with_capacity(run.len() * 2 + 2);
+            let is_advice = names::is_advice(run);
+            text.clear();
             if text::is_plain(run) {
                 stem.clear();
                 stem.push_str(run);
                 stem.make_ascii_lowercase();
                 text.extend([stem.as_str(), " "]);
                 if english::stem(stem) {
-                    let spelled_len = text.len();
+                    let spelled_len = text.len() as u32;
                     text.push_str(stem);
                     let (term, stem_end) = (self.stem_term(stem), text.len() as u32);
-                    let words = Box::new([RunWord { term, stem_end, joined: false }]);
-                    return Run { words, text: text.into(), spelled_len };
+                    let first = Some(RunWord { term, stem_end, joined: false });
+                    return Run {
+                        first,
+                        more: [].into(),
+                        text: text.as_str().into(),
+                        spelled_len,
+                        is_advice,
+                    };
                 }
                 text.clear();
             }
@@ -259,25 +271,12 @@ impl Analyzer {
                     text.extend([word.lower, " "]);
                 }
             });
-            let spelled_len = text.len();
-            words.iter_mut().for_each(|word| word.stem_end += spelled_len as u32);
+            let spelled_len = text.len() as u32;
+            words.iter_mut().for_each(|word| word.stem_end += spelled_len);
             text.push_str(stems);
-            Run { words: words.into(), text: text.into(), spelled_len }
+            let first = if words.is_empty() { None } else { Some(words.remove(0)) };
+            Run { first, more: words.into(), text: text.as_str().into(), spelled_len, is_advice }
         })
-    }
-
-    /// Appends the words of a name, in lower case and a space behind each.
-    pub fn spell(&self, memory: &mut Memory, name: &str, words: &mut String) {
-        for piece in text::pieces(name) {
-            match piece {
-                Piece::Ascii(run) => words.push_str(self.run(memory, run).spelled()),
-                Piece::Other(text) => text::for_each_word(text, |word| {
-                    if !word.joined {
-                        words.extend([word.lower, " "]);
-                    }
-                }),
-            }
-        }
     }
 
     pub fn stem_term(&self, stem: &str) -> u64 {
@@ -310,7 +309,7 @@ impl Analyzer {
     /// The same for a text whole and in pieces. Room is left for a field.
     fn hash(&self, kind: Kind, pieces: &[&str]) -> u64 {
         let mut hasher = self.hasher.build_hasher();
-        kind.hash(&mut hasher);
+        hasher.write_u8(kind as u8);
         pieces.iter().for_each(|piece| hasher.write(piece.as_bytes()));
         hasher.finish() & !FIELD_BITS
     }
@@ -329,7 +328,12 @@ pub(super) struct FieldTerms<'a> {
     lengths: [u16; FIELDS],
     /// The stem of the word before in the field.
     previous: String,
+    /// Names as words: in lower case, a space behind each.
+    spelled: String,
+    is_spelling: bool,
     pub lithuanian: bool,
+    /// Whether a word of advice may have been read.
+    pub may_advise: bool,
 }
 
 /// Words of a field that are read; the rest of a long one only costs.
@@ -339,7 +343,18 @@ impl<'a> FieldTerms<'a> {
     pub fn new(analyzer: &'a Analyzer, memory: &'a mut Memory) -> Self {
         let found = Vec::with_capacity(256);
         let previous = String::with_capacity(32);
-        Self { analyzer, memory, found, lengths: [0; FIELDS], previous, lithuanian: false }
+        let spelled = String::with_capacity(256);
+        let lengths = [0; FIELDS];
+        let (is_spelling, lithuanian, may_advise) = (false, false, false);
+        Self { analyzer, memory, found, lengths, previous, spelled, is_spelling, lithuanian, may_advise }
+    }
+
+    /// Adds the terms of a name to a field, and spells it. Returns how long all that was spelled is by now.
+    pub fn read_name(&mut self, field: Field, name: &str) -> usize {
+        self.is_spelling = true;
+        self.read(field, name);
+        self.is_spelling = false;
+        self.spelled.len()
     }
 
     /// Adds the terms of `text` to a field.
@@ -347,22 +362,29 @@ impl<'a> FieldTerms<'a> {
         self.previous.clear();
         if is_lithuanian(text) {
             self.lithuanian = true;
+            self.may_advise = true;
             self.read_words(field, text, true);
             return;
         }
         for piece in text::pieces(text) {
             match piece {
                 Piece::Ascii(run) => self.read_run(field, run),
-                Piece::Other(text) => self.read_words(field, text, false),
+                Piece::Other(text) => {
+                    self.may_advise = true;
+                    self.read_words(field, text, false);
+                }
             }
         }
     }
 
     fn read_words(&mut self, field: Field, text: &str, lithuanian: bool) {
-        let Self { analyzer, memory, found, lengths, previous, .. } = self;
+        let Self { analyzer, memory, found, lengths, previous, spelled, is_spelling, .. } = self;
         let length = &mut lengths[field as usize];
         let mut add = |term| found.push(term | field as u64);
         text::for_each_word(text, |word| {
+            if *is_spelling && !word.joined {
+                spelled.extend([word.lower, " "]);
+            }
             if *length == FIELD_WORDS_MAX {
                 return;
             }
@@ -382,20 +404,35 @@ impl<'a> FieldTerms<'a> {
         let Self { analyzer, memory, found, lengths, previous, .. } = self;
         let length = &mut lengths[field as usize];
         let mut add = |term| found.push(term | field as u64);
-        for (word, stem) in analyzer.run(memory, run).words() {
+        let run = analyzer.run(memory, run);
+        self.may_advise |= run.is_advice;
+        if self.is_spelling {
+            self.spelled.push_str(run.spelled());
+        }
+        if !is_paired(field) {
+            for word in run.first.iter().chain(&run.more) {
+                if *length == FIELD_WORDS_MAX {
+                    return;
+                }
+                add(word.term);
+                *length += u16::from(!word.joined);
+            }
+            return;
+        }
+        for (word, stem) in run.words() {
             if *length == FIELD_WORDS_MAX {
                 return;
             }
             add(word.term);
-            if is_paired(field) && !word.joined {
+            if !word.joined {
                 add_pair(analyzer, previous, stem, &mut add);
             }
             *length += u16::from(!word.joined);
         }
     }
 
-    /// The terms, sorted, and the words in each field.
-    pub fn finish(mut self) -> (Box<[DocumentTerm]>, [u16; FIELDS]) {
+    /// The terms, sorted, the words in each field, and what was spelled.
+    pub fn finish(mut self) -> (Box<[DocumentTerm]>, [u16; FIELDS], String) {
         self.found.sort_unstable();
         let mut terms: Vec<DocumentTerm> = Vec::with_capacity(self.found.len());
         for found in self.found {
@@ -407,7 +444,7 @@ impl<'a> FieldTerms<'a> {
             let tf = &mut last.tf[field as usize];
             *tf = tf.saturating_add(1);
         }
-        (terms.into_boxed_slice(), self.lengths)
+        (terms.into_boxed_slice(), self.lengths, self.spelled)
     }
 }
 

@@ -94,9 +94,12 @@ pub(super) fn pointers(description: &str) -> Vec<&str> {
 }
 
 /// Whether a text says one of the words of advice, whatever its case.
-fn is_advice(text: &str) -> bool {
+pub(super) fn is_advice(text: &str) -> bool {
+    /// The shortest of them has so many.
+    const LETTERS_MIN: usize = 6;
     let bytes = text.as_bytes();
-    bytes.windows(2).enumerate().any(|(at, start)| {
+    let starts = bytes.len().saturating_sub(LETTERS_MIN - 1);
+    bytes.windows(2).take(starts).enumerate().any(|(at, start)| {
         let sign = match &[start[0].to_ascii_lowercase(), start[1].to_ascii_lowercase()] {
             b"in" => "instead",
             b"pr" => "prefer",

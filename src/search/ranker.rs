@@ -55,29 +55,39 @@ impl Ranker {
     pub fn analyze(&self, document: &Document<'_>) -> AnalyzedDocument {
         let (server, bare) = names::split_server(document.name);
         let (lead, body) = split_lead(document.description);
-        let parts = vectors::Parts { server: server.unwrap_or_default(), name: bare, lead, body };
-        let (terms, lengths, lithuanian, vector) = self.analyzer.with_memory(|memory| {
+        let (fields, lithuanian, may_advise, ends) = self.analyzer.with_memory(|memory| {
             let mut fields = analyzer::FieldTerms::new(&self.analyzer, memory);
-            fields.read(Field::Server, parts.server);
-            fields.read(Field::Name, bare);
+            let server_end = fields.read_name(Field::Server, server.unwrap_or_default());
+            let name_end = fields.read_name(Field::Name, bare);
             fields.read(Field::Title, document.title);
             fields.read(Field::Lead, lead);
             fields.read(Field::Body, body);
             for parameter in &document.parameters {
-                fields.read(Field::ParameterName, parameter.name);
+                fields.read_name(Field::ParameterName, parameter.name);
                 fields.read(Field::ParameterText, parameter.description);
                 for value in &parameter.enum_values {
                     fields.read(Field::EnumValue, value);
                 }
             }
-            let lithuanian = fields.lithuanian;
-            let (terms, lengths) = fields.finish();
-            let vector = self.embedder.as_deref().and_then(|embedder| {
-                let mut spell = |name: &str, words: &mut String| self.analyzer.spell(memory, name, words);
-                parts.vector(embedder, document, &self.options.vector, &mut spell)
-            });
-            (terms, lengths, lithuanian, vector)
+            // A first sentence that has not ended may be cut within the word.
+            let is_cut = !lead.ends_with(['\n', ' ']) && !body.is_empty();
+            let (lithuanian, may_advise) = (fields.lithuanian, fields.may_advise || is_cut);
+            (fields.finish(), lithuanian, may_advise, [server_end, name_end])
         });
+        let (terms, lengths, spelled) = fields;
+        let vector = self.embedder.as_deref().and_then(|embedder| {
+            let [server_end, name_end] = ends;
+            let parts = vectors::Parts {
+                server: &spelled[..server_end],
+                name: &spelled[server_end..name_end],
+                title: document.title,
+                lead,
+                body,
+                parameters: &spelled[name_end..],
+            };
+            parts.vector(embedder, &self.options.vector)
+        });
+        let pointers = if may_advise { names::pointers(document.description) } else { Vec::new() };
         let prefix = if server.is_none() { names::split_prefix(bare) } else { None };
         AnalyzedDocument {
             terms,
@@ -88,10 +98,7 @@ impl Ranker {
                 server: server.map(|server| self.analyzer.name(server)),
                 prefix: prefix.map(|(prefix, rest)| (self.analyzer.name(prefix), self.analyzer.name(rest))),
             },
-            pointers: names::pointers(document.description)
-                .iter()
-                .map(|name| self.analyzer.name(name))
-                .collect(),
+            pointers: pointers.iter().map(|name| self.analyzer.name(name)).collect(),
             lithuanian,
             vector: vector.unwrap_or_default(),
         }
@@ -164,7 +171,9 @@ fn split_lead(description: &str) -> (&str, &str) {
     let description = description.trim_start();
     let head = &description[..description.floor_char_boundary(LEAD_BYTES_MAX)];
     let bytes = head.as_bytes();
-    let end = (0..bytes.len()).find_map(|at| match bytes[at] {
+    let end = bytes.iter().enumerate().find_map(|(at, byte)| match byte {
+        // Most bytes are letters or spaces.
+        b'a'..=b'z' | b' ' => None,
         b'\n' => Some(at + 1),
         b'.' | b'!' | b'?' if bytes.get(at + 1) == Some(&b' ') => Some(at + 2),
         // The first byte of "。".
@@ -294,6 +303,22 @@ mod tests {
             ("other__search_all", "Look elsewhere."),
         ]);
         assert_eq!(lab.search("search the pages by title")[..2], ["docs__search", "docs__search_all"]);
+    }
+
+    #[test]
+    fn advice_is_found_wherever_the_first_sentence_is_cut() {
+        let ranker = Ranker::new(RankerOptions::default(), None);
+        for padding in 240..320 {
+            for advice in
+                ["for all use search_all instead", "ė: instead use search_all", "use search_all [INSTEAD]"]
+            {
+                let description = format!("{} {advice}.", "x".repeat(padding));
+                let document =
+                    Document { name: "docs__search", description: &description, ..Document::default() };
+                let pointers = ranker.analyze(&document).pointers;
+                assert_eq!(pointers.first(), Some(&ranker.analyzer.name("search_all")), "{description}");
+            }
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! Memories are lent from a [`Pool`] rather than kept by threads: an analysis may run on any of hundreds of threads, and
 //! each would start with nothing and hold megabytes.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -35,39 +35,49 @@ struct Generation<V> {
     /// than half full.
     slots: Vec<(u32, u32)>,
     text: String,
-    /// Where each word ends in `text`.
-    ends: Vec<u32>,
-    values: Vec<V>,
+    entries: Vec<Entry<V>>,
+}
+
+/// Where a word lies in the text, and its value: one line of memory for both.
+#[derive(Debug)]
+struct Entry<V> {
+    start: u32,
+    end: u32,
+    value: V,
 }
 
 impl<V> Default for Generation<V> {
     fn default() -> Self {
-        Self { slots: Vec::new(), text: String::new(), ends: Vec::new(), values: Vec::new() }
+        Self { slots: Vec::new(), text: String::new(), entries: Vec::new() }
     }
 }
 
 impl<V> Generation<V> {
+    #[inline]
     fn find(&self, word: &str, hash: u32) -> Option<usize> {
         let mask = self.slots.len().checked_sub(1)?;
         let mut slot = hash as usize & mask;
         loop {
             let (known, place) = self.slots[slot];
             let place = place.checked_sub(1)? as usize;
-            if known == hash && self.word(place) == word.as_bytes() {
-                return Some(place);
+            if known == hash {
+                let Entry { start, end, .. } = &self.entries[place];
+                if &self.text.as_bytes()[*start as usize..*end as usize] == word.as_bytes() {
+                    return Some(place);
+                }
             }
             slot = (slot + 1) & mask;
         }
     }
 
-    fn word(&self, place: usize) -> &[u8] {
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.text.as_bytes()[start as usize..self.ends[place] as usize]
-    }
-
     /// Adds a word that is not there.
     fn insert(&mut self, word: &str, hash: u32, value: V) -> &V {
-        let place = self.values.len();
+        let place = self.entries.len();
+        if place == 0 {
+            // Pages that no word reaches are not taken, and those that some did are not copied as they grow.
+            self.entries.reserve_exact(WORDS_MAX);
+            self.text.reserve_exact(WORDS_MAX * 8);
+        }
         if self.slots.len() <= place * 2 {
             let larger = vec![(0, 0); (self.slots.len() * 2).max(64)];
             for (hash, place) in std::mem::replace(&mut self.slots, larger) {
@@ -77,10 +87,10 @@ impl<V> Generation<V> {
             }
         }
         self.take_slot(hash, place as u32 + 1);
+        let start = self.text.len() as u32;
         self.text.push_str(word);
-        self.ends.push(self.text.len() as u32);
-        self.values.push(value);
-        &self.values[place]
+        self.entries.push(Entry { start, end: self.text.len() as u32, value });
+        &self.entries[place].value
     }
 
     fn take_slot(&mut self, hash: u32, place: u32) {
@@ -106,13 +116,15 @@ impl<V: Clone> Remembered<V> {
         if word.len() > WORD_BYTES_MAX {
             return self.unkept.insert(work_out());
         }
-        let hash = self.hasher.hash_one(word.as_bytes()) as u32;
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(word.as_bytes());
+        let hash = hasher.finish() as u32;
         if let Some(place) = self.young.find(word, hash) {
-            return &self.young.values[place];
+            return &self.young.entries[place].value;
         }
-        let known = self.old.find(word, hash).map(|place| self.old.values[place].clone());
+        let known = self.old.find(word, hash).map(|place| self.old.entries[place].value.clone());
         let value = known.unwrap_or_else(work_out);
-        if self.young.values.len() == WORDS_MAX {
+        if self.young.entries.len() == WORDS_MAX {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(word, hash, value)
@@ -169,9 +181,9 @@ mod tests {
             assert_eq!(often, "often");
         }
         assert_eq!(worked_out, 1);
-        assert!(remembered.young.values.len() + remembered.old.values.len() <= WORDS_MAX * 2);
+        assert!(remembered.young.entries.len() + remembered.old.entries.len() <= WORDS_MAX * 2);
         let places = remembered.young.slots.iter().filter(|slot| slot.1 > 0).count();
-        assert_eq!(places, remembered.young.values.len());
+        assert_eq!(places, remembered.young.entries.len());
     }
 
     #[test]

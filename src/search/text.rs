@@ -82,16 +82,24 @@ pub(super) enum Piece<'a> {
 
 /// Cuts a text at ASCII signs and spaces. [`for_each_word`] of the pieces gives the words of the text.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
-    let is_sign = |byte: &u8| SIGNS[usize::from(*byte)];
+    let is_sign = |byte: u8| SIGNS[usize::from(byte)];
     let bytes = text.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
-        let start = at + bytes[at..].iter().position(|byte| !is_sign(byte))?;
-        at = bytes[start..].iter().position(is_sign).map_or(bytes.len(), |len| start + len);
+        while is_sign(*bytes.get(at)?) {
+            at += 1;
+        }
+        let start = at;
+        let mut seen = 0;
+        while let Some(&byte) = bytes.get(at)
+            && !is_sign(byte)
+        {
+            seen |= byte;
+            at += 1;
+        }
         // Signs are ASCII, so both ends are characters' edges.
-        let run = &text[start..at];
-        Some(if run.is_ascii() {
-            Piece::Ascii(run)
+        Some(if seen.is_ascii() {
+            Piece::Ascii(&text[start..at])
         } else {
             Piece::Other(&text[start.saturating_sub(1)..at])
         })

@@ -1,52 +1,37 @@
 //! Vectors: a text's from its tokens, in 8 bits, and cosines of one against many.
 
-use super::document::{Document, Embed};
+use super::document::Embed;
 use super::dot;
 use super::options::VectorOptions;
 
 /// What 1.0 is in 8 bits.
 const ONE: f32 = 127.0;
 
-/// The texts that a tool's vector is made of.
+/// The texts that a tool's vector is made of, names as words.
 pub(super) struct Parts<'a> {
     pub server: &'a str,
     pub name: &'a str,
+    pub title: &'a str,
     pub lead: &'a str,
     pub body: &'a str,
+    pub parameters: &'a str,
 }
 
 impl Parts<'_> {
     /// The weighted sum of the parts' unit vectors, in 8 bits; `None` when no token is known.
     ///
     /// Each part has its say whatever its length: the mean over all words would drown a name in a long description.
-    ///
-    /// `spell` appends a name as words.
-    pub fn vector(
-        &self,
-        embedder: &dyn Embed,
-        document: &Document<'_>,
-        options: &VectorOptions,
-        spell: &mut dyn FnMut(&str, &mut String),
-    ) -> Option<Box<[i8]>> {
+    pub fn vector(&self, embedder: &dyn Embed, options: &VectorOptions) -> Option<Box<[i8]>> {
         /// How much of a long description is embedded.
         const BODY_BYTES_MAX: usize = 300;
         let body = &self.body[..self.body.floor_char_boundary(BODY_BYTES_MAX)];
-        let mut spelled = String::with_capacity(256);
-        spell(self.server, &mut spelled);
-        let server_end = spelled.len();
-        spell(self.name, &mut spelled);
-        let name_end = spelled.len();
-        for parameter in &document.parameters {
-            spell(parameter.name, &mut spelled);
-            spelled.push(' ');
-        }
         let parts = [
-            (&spelled[..server_end], options.server),
-            (&spelled[server_end..name_end], options.name),
-            (document.title, options.title),
+            (self.server, options.server),
+            (self.name, options.name),
+            (self.title, options.title),
             (self.lead, options.lead),
             (body, options.body),
-            (&spelled[name_end..], options.parameters),
+            (self.parameters, options.parameters),
         ];
         let dimensions = embedder.dimensions();
         let mut vectors = vec![0.0; dimensions * PARTS];
@@ -59,14 +44,11 @@ impl Parts<'_> {
             }
         }
         let mut sum = vec![0.0; dimensions];
-        let norms = norms(&vectors, dimensions);
-        for ((vector, norm), (_, weight)) in vectors.chunks_exact(dimensions).zip(norms).zip(parts) {
-            if is_length(norm) {
-                for (place, x) in sum.iter_mut().zip(vector) {
-                    *place += weight * (x / norm);
-                }
-            }
-        }
+        pulp::Arch::new().dispatch(AddParts {
+            vectors: &vectors,
+            weights: parts.map(|(_, weight)| weight),
+            sum: &mut sum,
+        });
         normalize(&mut sum).then(|| quantize(&sum))
     }
 }
@@ -74,14 +56,59 @@ impl Parts<'_> {
 /// How many texts a tool's vector is made of.
 const PARTS: usize = 6;
 
+/// Numbers that are worked on together.
+const BLOCK: usize = 16;
+
+/// Adds vectors that lie one behind the other, each at unit length and weighed. Compiled for each width of instructions, of
+/// which this machine's widest runs; sums are the same in each.
+struct AddParts<'a> {
+    vectors: &'a [f32],
+    weights: [f32; PARTS],
+    sum: &'a mut [f32],
+}
+
+impl pulp::NullaryFnOnce for AddParts<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(self) {
+        let dimensions = self.sum.len();
+        let norms = norms(self.vectors, dimensions);
+        let vectors = self.vectors.chunks_exact(dimensions);
+        for ((vector, norm), weight) in vectors.zip(norms).zip(self.weights) {
+            if !is_length(norm) {
+                continue;
+            }
+            let (sums, sums_rest) = self.sum.as_chunks_mut::<BLOCK>();
+            let (blocks, rest) = vector.as_chunks::<BLOCK>();
+            for (sum, block) in sums.iter_mut().zip(blocks) {
+                // A copy, which nothing else can change meanwhile, stays in registers.
+                let mut lanes = *sum;
+                for i in 0..BLOCK {
+                    lanes[i] += weight * (block[i] / norm);
+                }
+                *sum = lanes;
+            }
+            for (sum, x) in sums_rest.iter_mut().zip(rest) {
+                *sum += weight * (x / norm);
+            }
+        }
+    }
+}
+
 /// The lengths of vectors that lie one behind the other. Each sum's numbers are added in their order, and the sums beside
 /// one another: an addition waits for the one before.
+#[inline(always)]
 fn norms(vectors: &[f32], dimensions: usize) -> [f32; PARTS] {
-    let vectors: [&[f32]; PARTS] = std::array::from_fn(|part| &vectors[part * dimensions..][..dimensions]);
     let mut squares = [0.0_f32; PARTS];
-    for place in 0..dimensions {
-        for (square, vector) in squares.iter_mut().zip(vectors) {
-            *square += vector[place] * vector[place];
+    for start in (0..dimensions).step_by(BLOCK) {
+        let len = BLOCK.min(dimensions - start);
+        for (part, square) in squares.iter_mut().enumerate() {
+            let block = &vectors[part * dimensions + start..][..len];
+            *square = match block.first_chunk::<BLOCK>() {
+                Some(block) => block.iter().fold(*square, |sum, x| sum + x * x),
+                None => block.iter().fold(*square, |sum, x| sum + x * x),
+            };
         }
     }
     squares.map(f32::sqrt)
@@ -169,8 +196,8 @@ impl pulp::NullaryFnOnce for Quantize<'_> {
 
     #[inline(always)]
     fn call(self) {
-        let (blocks, rest) = self.vector.as_chunks::<16>();
-        let mut lanes = [0.0_f32; 16];
+        let (blocks, rest) = self.vector.as_chunks::<BLOCK>();
+        let mut lanes = [0.0_f32; BLOCK];
         for block in blocks {
             for (lane, x) in lanes.iter_mut().zip(block) {
                 *lane = lane.max(x.abs());
