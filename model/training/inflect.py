@@ -1,7 +1,7 @@
 """All forms of a Lithuanian word share one row of the table.
 
-inflect.py WORK DATA DICTIONARY_FOLDER OUT ROWS TOKENS TABLE.npy
-Reads the pieces in WORK (vocab.py) and the table trained for them, and writes OUT: tokenizer.json with TOKENS tokens, mapping.npy
+inflect.py WORK DATA DICTIONARY_FOLDER OUT ROWS TOKENS TABLE.npy[,TABLE.npy...]
+Reads the pieces in WORK (vocab.py) and the mean of the tables trained for them, and writes OUT: tokenizer.json with TOKENS tokens, mapping.npy
 (token to row), uses.npy (how often each row is used), lithuanian.npz (the Lithuanian texts in rows), and start.npy, the table that
 tune.py goes on from.
 
@@ -108,7 +108,7 @@ def piece_values(work, pieces):
     return own, others, counts
 
 
-def main(work, data, folder, out, rows_wanted, tokens_wanted, table):
+def main(work, data, folder, out, rows_wanted, tokens_wanted, tables):
     os.makedirs(out, exist_ok=True)
     corpus = list(texts(data))
     counts = collections.Counter(w for _, text in corpus for w in text.split() if w.isalpha())
@@ -149,7 +149,7 @@ def main(work, data, folder, out, rows_wanted, tokens_wanted, table):
     np.save(f"{out}/mapping.npy", mapping)
 
     # Kept pieces keep their vectors; a word's is the mean of its forms', each the sum of the pieces that it was cut into.
-    earlier = np.load(table)
+    earlier = np.mean([np.load(t) for t in tables.split(",")], 0, dtype=np.float32)
     fresh, weight, uses = np.zeros((rows, earlier.shape[1]), np.float32), np.zeros(rows, np.float32), np.zeros(rows)
     fresh[2 : 2 + len(chosen)] = earlier[[i + 2 for i in chosen]]
     uses[2 : 2 + len(chosen)] = seen[[i + 2 for i in chosen]]
@@ -174,7 +174,7 @@ def main(work, data, folder, out, rows_wanted, tokens_wanted, table):
     np.save(f"{out}/uses.npy", uses + np.bincount(flat, minlength=rows))
     vocab.store_fillers(model, out, mapping)
     json.dump({"first": 2 + len(chosen)}, open(f"{out}/own.json", "w"))
-    shutil.copy(table.replace(".npy", ".goal.npy"), f"{out}/start.goal.npy")
+    shutil.copy(tables.split(",")[0].replace(".npy", ".goal.npy"), f"{out}/start.goal.npy")
 
 
 if __name__ == "__main__":

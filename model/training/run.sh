@@ -44,12 +44,13 @@ step python widen.py fill "$data" minilm mpnet
 base=$work/x/semantra/semantra_multilingual/assets/multilingual-e5-small/tokenizer.json
 step python vocab.py "$base" "$data" "$run" "$pieces"
 step python operations.py "$run" "$data"
-TEACHERS=minilm,mpnet step python train.py "$run" "$data" "$run/table.npy" "$steps"
+# Two seeds here and below, and the mean of their rows: one run's chance weighs less.
+SEED=0 TEACHERS=minilm,mpnet step python train.py "$run" "$data" "$run/first.npy" "$steps"
+SEED=1 TEACHERS=minilm,mpnet step python train.py "$run" "$data" "$run/second.npy" "$steps"
 
 # Lithuanian words get rows of their own, shared by all their forms, and these alone are trained further.
 words=$work/words
-step python inflect.py "$run" "$data" "$work/debx/hunspell-lt/usr/share/hunspell" "$words" 75500 150000 "$run/table.npy"
-# Two seeds, and the mean of their rows: one run's chance weighs less.
+step python inflect.py "$run" "$data" "$work/debx/hunspell-lt/usr/share/hunspell" "$words" 75500 150000 "$run/first.npy,$run/second.npy"
 SEED=0 RATE=0.02 step python tune.py "$words" "$data" "$words/first.npy" 500
 SEED=1 RATE=0.012 step python tune.py "$words" "$data" "$words/second.npy" 500
 KEPT=224 step python export.py "$words/first.npy,$words/second.npy" "$words" "$work/model"

@@ -1,7 +1,7 @@
 """Trains the token table.
 
 train.py WORK DATA OUT.npy STEPS [START.npy]
-Environment: TEACHERS (names of their embeddings), DIMENSIONS, BATCH, RATE, CONTRAST, RETRIEVAL, ENGLISH, THREADS.
+Environment: TEACHERS (names of their embeddings), DIMENSIONS, BATCH, RATE, CONTRAST, RETRIEVAL, ENGLISH, THREADS, SEED.
 
 A text is the mean of its tokens' vectors. Each text is drawn towards the teachers' embedding of its English original:
 by the cosine, and against the other targets of the batch. On the way texts get fillers put around them, or are joined
@@ -31,8 +31,8 @@ LIFTED = {"lt": 8.0, "pl": 2.0, "es": 2.0, "de": 1.8, "fr": 1.8, "uk": 2.0, "ar"
 PARTS = os.environ.get("PARTS", "english,extra,intents").split(",")
 
 torch.set_num_threads(int(os.environ.get("THREADS", "1")))
-torch.manual_seed(0)
-random = np.random.default_rng(0)
+torch.manual_seed(int(os.environ.get("SEED", "0")))
+random = np.random.default_rng(int(os.environ.get("SEED", "0")))
 
 
 def targets(data):
