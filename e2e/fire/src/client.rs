@@ -2,6 +2,7 @@
 
 use crate::http::{Message, Wire};
 use serde_json::Value;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -58,7 +59,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// What came back.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Answer {
     pub status: u16,
     /// The body as it came.
@@ -66,6 +67,12 @@ pub struct Answer {
     /// The whole response, headers too.
     pub raw: Vec<u8>,
     pub took: Duration,
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} after {:?}: {}", self.status, self.took, self.body)
+    }
 }
 
 impl Answer {

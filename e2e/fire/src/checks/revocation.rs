@@ -51,7 +51,9 @@ async fn one_kind(kind: Kind, callers: u64, options: &Options, report: &Report) 
         }
     });
     let relay = relay.await?;
-    let flags = ["--catalog-ttl", "2s", "--catalog-max-stale", "1s"];
+    // All of them may ask at once.
+    let places = callers.to_string();
+    let flags = ["--catalog-ttl", "2s", "--catalog-max-stale", "1s", "--max-in-flight", &places];
     let proxy = Proxy::start(&options.proxy, relay.address, &flags).await?;
     let run = Arc::new(Run {
         mcp: proxy.mcp,
