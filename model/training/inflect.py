@@ -108,6 +108,18 @@ def piece_values(work, pieces):
     return own, others, counts
 
 
+def aligned(tables):
+    """The tables in the space of the first: each run has chosen the axes of its own targets."""
+    goals = (np.load(table.replace(".npy", ".goal.npy")).astype(np.float32) for table in tables)
+    first = None
+    for table, goal in zip(map(np.load, tables), goals):
+        if first is None:
+            first = goal
+            yield table
+        else:
+            yield table @ np.linalg.lstsq(goal.T @ goal, goal.T @ first, rcond=None)[0]
+
+
 def main(work, data, folder, out, rows_wanted, tokens_wanted, tables):
     os.makedirs(out, exist_ok=True)
     corpus = list(texts(data))
@@ -149,7 +161,7 @@ def main(work, data, folder, out, rows_wanted, tokens_wanted, tables):
     np.save(f"{out}/mapping.npy", mapping)
 
     # Kept pieces keep their vectors; a word's is the mean of its forms', each the sum of the pieces that it was cut into.
-    earlier = np.mean([np.load(t) for t in tables.split(",")], 0, dtype=np.float32)
+    earlier = np.mean(list(aligned(tables.split(","))), 0, dtype=np.float32)
     fresh, weight, uses = np.zeros((rows, earlier.shape[1]), np.float32), np.zeros(rows, np.float32), np.zeros(rows)
     fresh[2 : 2 + len(chosen)] = earlier[[i + 2 for i in chosen]]
     uses[2 : 2 + len(chosen)] = seen[[i + 2 for i in chosen]]
