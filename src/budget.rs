@@ -11,7 +11,8 @@
 //!
 //! When what is unknown grows, freed memory is given back to the operating system; when all of it is over the bound, whoever
 //! keeps catalogues is told to drop some. Reading has a bound of its own, a quarter: who wants more waits. One [`Reader`], the
-//! leader, may go beyond, so that readers who each hold a part of a listing never wait for one another.
+//! leader, may go beyond, so that readers who each hold a part of a listing never wait for one another; and small readers
+//! may take a little more together, so that they need not wait for one that stalls.
 //!
 //! Deliberately not here: which catalogue goes (`catalog`), and the limits of a single listing (`upstream`).
 
@@ -22,6 +23,11 @@ use tokio::sync::Notify;
 
 /// What part of the bound bodies may take while they are read.
 const READING_SHARE: usize = 4;
+
+/// What part of the bound small readers may take beyond that one, and how small they are: whoever stalls in the middle of a
+/// large listing must not keep those waiting who list a few tools.
+const SPARE_SHARE: usize = 16;
+const SMALL_SHARE: usize = 128;
 
 /// What part of the bound is left for what is counted, whatever else the process takes.
 const COUNTED_SHARE: usize = 4;
@@ -56,6 +62,8 @@ pub struct Budget {
 #[derive(Default)]
 struct Reading {
     bytes: usize,
+    /// What small readers took beyond the bound.
+    spare: usize,
     next: u64,
     /// The reader that may go beyond the bound.
     leader: Option<u64>,
@@ -82,6 +90,10 @@ pub struct Reader(Arc<Numbered>);
 struct Numbered {
     budget: Arc<Budget>,
     number: u64,
+    /// Bytes of all its places.
+    bytes: AtomicUsize,
+    /// What it took beyond the bound as a small reader.
+    spare: AtomicUsize,
 }
 
 /// Bytes that are being read: counted until this is dropped.
@@ -153,7 +165,12 @@ impl Budget {
         let mut reading = self.reading();
         let number = reading.next;
         reading.next += 1;
-        Reader(Arc::new(Numbered { budget: Arc::clone(self), number }))
+        Reader(Arc::new(Numbered {
+            budget: Arc::clone(self),
+            number,
+            bytes: AtomicUsize::new(0),
+            spare: AtomicUsize::new(0),
+        }))
     }
 
     /// Looks at the process. Freed memory is given back where that is worth while, and if there is too much all the same,
@@ -237,14 +254,22 @@ impl Place {
         budget.relieve();
     }
 
-    /// Takes room that there is, or that a leader may take.
+    /// Takes room that there is, or that a small reader or a leader may take.
     fn has_grown(&mut self, bytes: usize) -> bool {
-        let Numbered { budget, number } = &*self.reader.0;
-        let mut reading = budget.reading();
-        let fits = reading.bytes.saturating_add(bytes) <= budget.bytes_max / READING_SHARE;
-        if !fits && reading.leader.get_or_insert(*number) != number {
-            return false;
+        let reader = &*self.reader.0;
+        let bytes_max = reader.budget.bytes_max;
+        let mut reading = reader.budget.reading();
+        let own = reader.bytes.load(Ordering::Relaxed).saturating_add(bytes);
+        if reading.bytes.saturating_add(bytes) > bytes_max / READING_SHARE {
+            let is_small = own <= bytes_max / SMALL_SHARE;
+            if is_small && reading.spare + bytes <= bytes_max / SPARE_SHARE {
+                reading.spare += bytes;
+                reader.spare.fetch_add(bytes, Ordering::Relaxed);
+            } else if *reading.leader.get_or_insert(reader.number) != reader.number {
+                return false;
+            }
         }
+        reader.bytes.store(own, Ordering::Relaxed);
         reading.bytes += bytes;
         self.bytes += bytes;
         true
@@ -260,18 +285,24 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        let budget = &self.reader.0.budget;
-        budget.reading().bytes -= self.bytes;
-        budget.left.notify_waiters();
+        let reader = &*self.reader.0;
+        reader.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        reader.budget.reading().bytes -= self.bytes;
+        reader.budget.left.notify_waiters();
     }
 }
 
 impl Drop for Numbered {
     fn drop(&mut self) {
+        let spare = *self.spare.get_mut();
         let mut reading = self.budget.reading();
-        if reading.leader == Some(self.number) {
+        let was_leader = reading.leader == Some(self.number);
+        if was_leader {
             reading.leader = None;
-            drop(reading);
+        }
+        reading.spare -= spare;
+        drop(reading);
+        if was_leader || spare > 0 {
             self.budget.left.notify_waiters();
         }
     }
@@ -315,6 +346,32 @@ mod tests {
         assert_eq!(budget.counted(), 80);
         drop((weight, part));
         assert_eq!(budget.counted(), 0);
+    }
+
+    #[tokio::test]
+    async fn t_x12_small_readers_do_not_wait_for_a_large_one_that_stalls() {
+        let budget = Budget::new(12_800);
+        let mut stalled = budget.reader().place();
+        stalled.grow(5_000).await;
+        let small = budget.reader();
+        let (mut one, mut other) = (small.place(), small.place());
+        one.grow(60).now_or_never().unwrap();
+        other.grow(40).now_or_never().unwrap();
+        // A hundred and twenty-eighth of the bound for each of them, a sixteenth for all.
+        assert!(other.grow(1).now_or_never().is_none());
+        let more: Vec<Place> = (0..7)
+            .map(|_| {
+                let mut place = budget.reader().place();
+                place.grow(100).now_or_never().unwrap();
+                place
+            })
+            .collect();
+        let mut last = budget.reader().place();
+        assert!(last.grow(1).now_or_never().is_none());
+        drop((one, other, small));
+        last.grow(100).now_or_never().unwrap();
+        drop((more, last, stalled));
+        assert_eq!((budget.counted(), budget.reading().spare), (0, 0));
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
+use std::time::Duration;
 use toolsearch_proxy::app::{self, App, Listeners, Stop};
 use toolsearch_proxy::config::{Cli, Command, ConfigCommand, FetchModelArgs, HealthcheckArgs, ServeArgs};
 use toolsearch_proxy::host::{StopSignal, StopSignals};
@@ -19,7 +20,7 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|panic| {
         // The message could hold what a caller sent; the place can't.
         let place = panic.location().map_or_else(|| "an unknown place".to_owned(), ToString::to_string);
-        eprintln!("toolsearch-proxy: panic at {place}");
+        say(&format!("panic at {place}"));
     }));
     host::forbid_core_dumps();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -29,7 +30,7 @@ fn main() -> ExitCode {
     let exit = match Cli::read(std::env::args_os()).unwrap_or_else(|error| error.exit()).command {
         Command::Serve(args) => runtime.block_on(serve(*args)),
         Command::Eval(args) => {
-            let token = config::variable(&args.token_env);
+            let token = config::variable(&args.token_env).filter(|token| !token.trim().is_empty());
             match runtime.block_on(eval::run(&args, token.as_deref(), &mut std::io::stdout())) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(error) => fail(EXIT_USAGE, &error.to_string()),
@@ -135,14 +136,19 @@ async fn stop_signal() -> Stop {
     };
     tokio::spawn(async move {
         signals.next().await;
+        // Lines of the last moments are on their way to standard error.
+        std::thread::sleep(Duration::from_millis(20));
         std::process::exit(1);
     });
     why
 }
 
 fn fail(code: u8, problems: &str) -> ExitCode {
-    for problem in problems.lines() {
-        eprintln!("toolsearch-proxy: {problem}");
-    }
+    problems.lines().for_each(say);
     ExitCode::from(code)
+}
+
+/// Writes a line to standard error. Where that fails there is no other place to say so, and no reason to panic.
+fn say(line: &str) {
+    let _nobody_reads = writeln!(std::io::stderr(), "toolsearch-proxy: {line}");
 }

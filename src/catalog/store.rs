@@ -155,8 +155,10 @@ impl CatalogStore {
         /// What tools and their index take at most for each byte of a definition, roughly: short words that nobody
         /// repeats.
         const GROWTH: usize = 16;
-        let bytes: usize = listing.tools.iter().map(bytes::Bytes::len).sum();
-        bytes.saturating_mul(GROWTH * beside) > self.bytes_max()
+        /// The same for a tool, however small.
+        const TOOL_BYTES: usize = 1024;
+        let bytes: usize = listing.tools.iter().map(|tool| tool.len() * GROWTH + TOOL_BYTES).sum();
+        bytes.saturating_mul(beside) > self.bytes_max()
     }
 
     /// The catalogue of a listing: shared when its bytes are known, built otherwise. Names that were writes in the

@@ -54,7 +54,7 @@ fn url(text: &str) -> Result<Url, &'static str> {
 }
 
 fn limit(text: &str) -> Result<usize, &'static str> {
-    text.parse().ok().filter(|limit| *limit > 0).ok_or("write a whole number from 1")
+    text.parse().ok().filter(|limit| (1..=1000).contains(limit)).ok_or("write a whole number from 1 to 1000")
 }
 
 /// Which embedder to use.

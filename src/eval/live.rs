@@ -18,7 +18,10 @@ pub(super) async fn list(url: &Url, token: Option<&str>) -> Result<Vec<Bytes>, E
     let failed = |error: &dyn std::fmt::Display| EvalError::Upstream(error.to_string());
     let mut headers = HeaderMap::new();
     if let Some(token) = token {
-        let value = HeaderValue::from_str(&format!("Bearer {}", token.trim()));
+        // With the scheme in front, as it stands in a header, it is the same token.
+        let token = token.trim();
+        let token = token.strip_prefix("Bearer ").unwrap_or(token);
+        let value = HeaderValue::from_str(&format!("Bearer {token}"));
         let value = value.map_err(|_| EvalError::Upstream("no header can carry this token".to_owned()))?;
         headers.insert(AUTHORIZATION, value);
     }

@@ -211,8 +211,10 @@ mod tests {
         assert!(told.contains("--catalog <FILE>") && told.contains("--upstream <URL>"), "{told}");
         let told = refused(&["--queries", "q", "--catalog", "c", "--upstream", "http://localhost"]);
         assert!(told.contains("cannot be used with"), "{told}");
-        let told = refused(&["--queries", "q", "--catalog", "c", "--limit", "0"]);
-        assert!(told.contains("write a whole number from 1"), "{told}");
+        for limit in ["0", "1001", "18446744073709551615", "-1", "x"] {
+            let told = refused(&["--queries", "q", "--catalog", "c", &format!("--limit={limit}")]);
+            assert!(told.contains("write a whole number from 1 to 1000"), "{told}");
+        }
         let told = refused(&["--queries", "q", "--upstream", "gateway"]);
         assert!(told.contains("write a whole URL"), "{told}");
     }

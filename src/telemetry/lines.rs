@@ -21,7 +21,7 @@ const END_MAX: Duration = Duration::from_secs(3);
 
 static DROPPED: AtomicU64 = AtomicU64::new(0);
 
-/// Lines that found no room since the start.
+/// Lines that found no room or could not be written since the start.
 pub(super) fn lines_dropped() -> u64 {
     DROPPED.load(Ordering::Relaxed)
 }
@@ -65,6 +65,7 @@ impl Queue {
     /// Writes for ever.
     fn write_all_to(&self, mut to: impl Write) {
         let mut piece = Vec::new();
+        let mut is_torn = false;
         loop {
             let mut state = self.state();
             while state.waiting.is_empty() {
@@ -77,8 +78,7 @@ impl Queue {
             std::mem::swap(&mut state.waiting, &mut piece);
             state.is_writing = true;
             drop(state);
-            // There is no other place to say that it failed.
-            let _reader_is_gone = to.write_all(&piece).and_then(|()| to.flush());
+            DROPPED.fetch_add(write_lines(&mut to, &piece, &mut is_torn), Ordering::Relaxed);
             piece.clear();
             self.state().is_writing = false;
         }
@@ -88,6 +88,35 @@ impl Queue {
         let state = self.state();
         state.waiting.is_empty() && !state.is_writing
     }
+}
+
+/// Writes lines as far as they can be written, and returns how many were lost. After a line of which only a part was written,
+/// the next one begins on a line of its own.
+fn write_lines(to: &mut impl Write, lines: &[u8], is_torn: &mut bool) -> u64 {
+    if *is_torn && write_some(to, b"\n") == 1 {
+        *is_torn = false;
+    }
+    let written = if *is_torn { 0 } else { write_some(to, lines) };
+    if written > 0 {
+        *is_torn = lines[written - 1] != b'\n';
+    }
+    lines[written..].iter().filter(|&&byte| byte == b'\n').count() as u64
+}
+
+/// Returns how many bytes were written before the first failure. Waits for who reads slowly, and tries no second time
+/// otherwise: there is no other place to say that it failed.
+fn write_some(to: &mut impl Write, bytes: &[u8]) -> usize {
+    let mut written = 0;
+    while written < bytes.len() {
+        match to.write(&bytes[written..]) {
+            Ok(0) => break,
+            Ok(count) => written += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(GATHER),
+            Err(_) => break,
+        }
+    }
+    written
 }
 
 impl Write for &Queue {
@@ -224,5 +253,44 @@ mod tests {
             assert_eq!(reader.lines().len(), i);
             std::thread::sleep(3 * GATHER);
         }
+    }
+
+    /// Takes so many bytes, then fails; and where it is slow, every other time with "not now".
+    struct Full {
+        room: usize,
+        taken: Vec<u8>,
+        is_slow: bool,
+        calls: usize,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.calls += 1;
+            if self.is_slow && self.calls.is_multiple_of(2) {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let count = bytes.len().min(self.room).min(7);
+            if count == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= count;
+            self.taken.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn t_x19_lines_that_can_not_be_written_are_counted_and_the_next_begins_anew() {
+        let mut disk = Full { room: 12, taken: Vec::new(), is_slow: true, calls: 0 };
+        let mut is_torn = false;
+        assert_eq!(write_lines(&mut disk, b"line 1\nline 2\nline 3\n", &mut is_torn), 2);
+        assert_eq!(write_lines(&mut disk, b"line 4\n", &mut is_torn), 1);
+        disk.room = 100;
+        assert_eq!(write_lines(&mut disk, b"line 5\nline 6\n", &mut is_torn), 0);
+        assert_eq!(String::from_utf8_lossy(&disk.taken), "line 1\nline \nline 5\nline 6\n");
     }
 }
