@@ -43,6 +43,8 @@ pub struct CatalogStore {
     options: CatalogStoreOptions,
     tools: Mutex<HashMap<ContentDigest, Weak<IndexedTool>>>,
     catalogs: Mutex<LruCache<ContentDigest, Used>>,
+    /// Catalogues that were dropped while somebody used them.
+    in_use: Mutex<Vec<InUse>>,
     left_out: AtomicU64,
     redefined: AtomicU64,
     dropped: AtomicU64,
@@ -53,6 +55,13 @@ pub struct CatalogStore {
 struct Used {
     catalog: Arc<Catalog>,
     at: Instant,
+}
+
+/// A catalogue that is no longer kept, and its tools: even a tool that nobody holds takes memory until its weak reference is
+/// forgotten.
+struct InUse {
+    catalog: Weak<Catalog>,
+    digests: Vec<ContentDigest>,
 }
 
 /// A listing that would take more than the whole budget by itself.
@@ -66,6 +75,7 @@ impl CatalogStore {
             options,
             tools: Mutex::default(),
             catalogs: Mutex::new(LruCache::unbounded()),
+            in_use: Mutex::default(),
             left_out: AtomicU64::default(),
             redefined: AtomicU64::default(),
             dropped: AtomicU64::default(),
@@ -129,6 +139,7 @@ impl CatalogStore {
 
     /// Looks whether the budget is over its bound.
     pub(super) fn relieve(&self) {
+        self.forget_no_longer_used();
         self.options.budget.relieve();
     }
 
@@ -145,7 +156,8 @@ impl CatalogStore {
     /// Forgets catalogues by when they were last asked for, and the tools that no other holds.
     pub(super) fn forget(&self, is_idle: impl Fn(Instant) -> bool) {
         self.drop_oldest(&self.forgotten, |_, used| is_idle(used.at));
-        // Those of catalogues that were in use when they were dropped.
+        self.forget_no_longer_used();
+        // Those of analyses that two did at once.
         lock(&self.tools).retain(|_, tool| tool.strong_count() > 0);
         self.options.budget.give_back();
     }
@@ -273,6 +285,7 @@ impl CatalogStore {
 
     /// Drops the least recently used catalogues until the budget has room for so many bytes more, sparing the one just made.
     fn make_room(&self, bytes: usize, newest: Option<ListingDigest>) {
+        self.forget_no_longer_used();
         let spared = newest.map(|newest| newest.0);
         self.drop_oldest(&self.dropped, |key, _| {
             self.options.budget.is_over_with(bytes) && spared.as_ref() != Some(key)
@@ -293,8 +306,22 @@ impl CatalogStore {
             let Some((_, Used { catalog, .. })) = oldest else { break };
             count.fetch_add(1, Ordering::Relaxed);
             let digests: Vec<ContentDigest> = catalog.tools().iter().map(|tool| tool.digest()).collect();
+            let used = Arc::downgrade(&catalog);
             drop(catalog);
-            self.forget_unheld(&digests);
+            if used.strong_count() > 0 {
+                lock(&self.in_use).push(InUse { catalog: used, digests });
+            } else {
+                self.forget_unheld(&digests);
+            }
+        }
+    }
+
+    /// Forgets the tools of catalogues whose last user has gone since they were dropped.
+    fn forget_no_longer_used(&self) {
+        let gone: Vec<InUse> =
+            lock(&self.in_use).extract_if(.., |one| one.catalog.strong_count() == 0).collect();
+        for one in gone {
+            self.forget_unheld(&one.digests);
         }
     }
 

@@ -63,6 +63,19 @@ fn t_x12_the_budget_holds_by_dropping_the_least_recently_used() {
 }
 
 #[test]
+fn t_x12_tools_of_a_catalogue_that_was_in_use_when_it_was_dropped_are_forgotten_with_its_last_user() {
+    let store = store(64 << 10);
+    let (_, used) = intern(&store, &listing(&["a", "b"]), None);
+    store.make_room(64 << 10, None);
+    assert_eq!(store.counts(), (0, 2));
+    store.relieve();
+    assert_eq!(store.counts(), (0, 2));
+    drop(used);
+    store.relieve();
+    assert_eq!((store.counts(), lock(&store.in_use).len()), ((0, 0), 0));
+}
+
+#[test]
 fn a_listing_over_the_whole_budget_is_still_answered() {
     let store = store(1);
     let (_, catalog) = intern(&store, &listing(&["a", "b"]), None);
