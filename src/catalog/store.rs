@@ -43,7 +43,7 @@ pub struct CatalogStore {
     options: CatalogStoreOptions,
     tools: Mutex<HashMap<ContentDigest, Weak<IndexedTool>>>,
     catalogs: Mutex<LruCache<ContentDigest, Used>>,
-    /// Catalogues that were dropped while somebody used them.
+    /// Catalogues that were dropped and that somebody may still use.
     in_use: Mutex<Vec<InUse>>,
     left_out: AtomicU64,
     redefined: AtomicU64,
@@ -306,13 +306,9 @@ impl CatalogStore {
             let Some((_, Used { catalog, .. })) = oldest else { break };
             count.fetch_add(1, Ordering::Relaxed);
             let digests: Vec<ContentDigest> = catalog.tools().iter().map(|tool| tool.digest()).collect();
-            let used = Arc::downgrade(&catalog);
+            lock(&self.in_use).push(InUse { catalog: Arc::downgrade(&catalog), digests });
             drop(catalog);
-            if used.strong_count() > 0 {
-                lock(&self.in_use).push(InUse { catalog: used, digests });
-            } else {
-                self.forget_unheld(&digests);
-            }
+            self.forget_no_longer_used();
         }
     }
 

@@ -76,6 +76,21 @@ fn t_x12_tools_of_a_catalogue_that_was_in_use_when_it_was_dropped_are_forgotten_
 }
 
 #[test]
+fn t_x12_what_may_become_large_is_many_bytes_or_many_tools() {
+    let store = store(64 << 20);
+    let of = |tools: usize, bytes: usize| Listing {
+        tools: vec![Bytes::from("x".repeat(bytes)); tools],
+        instructions: None,
+        ttl: None,
+        era: Era::Modern,
+    };
+    let large = [(1, 20), (1_000, 500), (1, 3 << 20), (40_000, 20)]
+        .map(|(tools, bytes)| store.is_large(&of(tools, bytes), 2));
+    assert_eq!(large, [false, false, true, true]);
+    assert!(!store.is_large(&of(40_000, 20), 1));
+}
+
+#[test]
 fn a_listing_over_the_whole_budget_is_still_answered() {
     let store = store(1);
     let (_, catalog) = intern(&store, &listing(&["a", "b"]), None);
