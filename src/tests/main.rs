@@ -11,6 +11,7 @@ mod catalog;
 mod connections;
 mod cors;
 mod environment;
+mod evaluation;
 mod fetch_model;
 mod hanging_up;
 mod held_writes;

@@ -48,6 +48,20 @@ toolsearch-proxy: TOOLSEARCH_UPSTRAEM: no setting has this environment variable;
     assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0));
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_standard_error_that_takes_nothing_changes_no_exit_code() {
+    for (args, code) in [
+        (&["serve"][..], 2),
+        (&["config", "check"], 2),
+        (&["eval", "--catalog", "none", "--queries", "none"], 2),
+        (&["healthcheck", "--admin-listen", "127.0.0.1:1"], 1),
+        (&["demo", "--listen", "8.8.8.8:80"], 1),
+    ] {
+        assert_eq!(Proxy::run_unheard(args).await, Some(code), "{args:?}");
+    }
+}
+
 #[tokio::test]
 async fn settings_with_a_closed_set_of_values_are_told_with_the_others() {
     let args = ["serve", "--embedder", "magic", "--log-format", "xml", "--listen", "nowhere"];

@@ -30,6 +30,15 @@ impl Proxy {
         tokio::time::timeout(PATIENCE, output).await.expect("the process ends").unwrap().unwrap()
     }
 
+    /// Runs to the end with a standard error that takes nothing.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn run_unheard(args: &[&str]) -> Option<i32> {
+        let mut command = command(args, &[]);
+        command.stderr(std::fs::File::options().write(true).open("/dev/full").unwrap());
+        let status = tokio::task::spawn_blocking(move || command.status());
+        tokio::time::timeout(PATIENCE, status).await.expect("the process ends").unwrap().unwrap().code()
+    }
+
     /// Serves in front of an upstream, on free ports.
     pub(crate) async fn serve(upstream: &str, flags: &[&str]) -> Self {
         let usual =
