@@ -21,6 +21,7 @@ import zlib
 import numpy as np
 from tokenizers import Tokenizer
 
+import spaces
 import vocab
 from hunspell import Dictionary
 
@@ -108,16 +109,10 @@ def piece_values(work, pieces):
     return own, others, counts
 
 
-def aligned(tables):
-    """The tables in the space of the first: each run has chosen the axes of its own targets."""
-    goals = (np.load(table.replace(".npy", ".goal.npy")).astype(np.float32) for table in tables)
-    first = None
-    for table, goal in zip(map(np.load, tables), goals):
-        if first is None:
-            first = goal
-            yield table
-        else:
-            yield table @ np.linalg.lstsq(goal.T @ goal, goal.T @ first, rcond=None)[0]
+def mean(tables):
+    """The mean of several tables, in the space of the first."""
+    first, *others = tables.split(",")
+    return np.mean([np.load(first), *(spaces.brought(table, spaces.goal_of(first)) for table in others)], 0, dtype=np.float32)
 
 
 def main(work, data, folder, out, rows_wanted, tokens_wanted, tables):
@@ -161,7 +156,7 @@ def main(work, data, folder, out, rows_wanted, tokens_wanted, tables):
     np.save(f"{out}/mapping.npy", mapping)
 
     # Kept pieces keep their vectors; a word's is the mean of its forms', each the sum of the pieces that it was cut into.
-    earlier = np.mean(list(aligned(tables.split(","))), 0, dtype=np.float32)
+    earlier = mean(tables)
     fresh, weight, uses = np.zeros((rows, earlier.shape[1]), np.float32), np.zeros(rows, np.float32), np.zeros(rows)
     fresh[2 : 2 + len(chosen)] = earlier[[i + 2 for i in chosen]]
     uses[2 : 2 + len(chosen)] = seen[[i + 2 for i in chosen]]

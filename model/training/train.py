@@ -16,6 +16,8 @@ import time
 import numpy as np
 import torch
 
+import spaces
+
 DIMENSIONS = int(os.environ.get("DIMENSIONS", "256"))
 BATCH = int(os.environ.get("BATCH", "2048"))
 RATE = float(os.environ.get("RATE", "0.02"))
@@ -187,9 +189,7 @@ def main(work, data, out, steps, start=None):
     corpus = Corpus(work)
     np.save(out.replace(".npy", ".goal.npy"), goal.astype(np.float16))
     if start:
-        # An earlier run with other teachers had another target space: a linear map leads from it to this one.
-        earlier = np.load(start.replace(".npy", ".goal.npy")).astype(np.float32)
-        table = np.load(start) @ np.linalg.lstsq(earlier.T @ earlier, earlier.T @ goal, rcond=None)[0]
+        table = spaces.brought(start, goal)
     else:
         table = start_table(corpus, work, data, goal)
     operations = Operations(work) if RETRIEVAL else None
